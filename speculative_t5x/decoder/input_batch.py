@@ -23,33 +23,27 @@ from speculative_t5x.speculation import verification
 
 @struct.dataclass
 class InputBatch:
-  """A batch to decode. New values do not recompile, new shapes do.
+  """A batch to decode. New values do not recompile, new shapes do."""
 
-  Attributes:
-    inputs: [examples, inputs_length] int32, with
-      `contracts.NO_TOKEN` behind the tokens of a row.
-    example_ids: [examples] int32. Up to rounding, a row's sample depends on
-      seed, example id and decode number alone, whatever else is in the batch.
-    limits: [examples] int32, most tokens of each output, at most the decoder's
-      length; 0 for an example that only pads the batch.
-    seed: int32, a scalar or [examples].
-    sampling: Sampling of the target, which the outputs follow; scalars or
-      [examples].
-    draft_sampling: Likewise, of the drafter.
-    rule: Decides which draft tokens are accepted. Only a rule that
-      `is_lossless` keeps the distribution of the outputs.
-    hints: [examples, any] int32, see `views.Context`; None without hints.
-    rule_class: Class of `rule`, set from it.
-  """
-
+  # [examples, inputs_length] int32, with `contracts.NO_TOKEN` behind the tokens
+  # of a row.
   inputs: jax.Array
+  # [examples] int32. Up to rounding, a row's sample depends on seed, example id
+  # and decode number alone, whatever else is in the batch.
   example_ids: jax.Array
+  # [examples] int32, most tokens of each output, at most the decoder's length;
+  # 0 for an example that only pads the batch.
   limits: jax.Array
-  seed: jax.Array
+  seed: jax.Array  # int32, a scalar or [examples]
+  # Sampling of the target, which the outputs follow; scalars or [examples].
   sampling: sampling_lib.Sampling
-  draft_sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling  # likewise, of the drafter
+  # Decides which draft tokens are accepted. Only a rule that `is_lossless`
+  # keeps the distribution of the outputs.
   rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
+  # [examples, any] int32, see `views.Context`; None without hints.
   hints: jax.Array | None = None
+  # Class of `rule`, set from it.
   rule_class: type | None = struct.field(pytree_node=False, default=None)
 
   def __post_init__(self):

@@ -227,7 +227,7 @@ class RunTimes:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunMeasurement:
-  """How a run was timed, beside what, and how good its outputs are."""
+  """The timing of a run, another system beside it, and the outputs' quality."""
 
   reference: Reference | None = None
   compile_s: BothRuns | None = None

@@ -17,15 +17,12 @@ from speculative_t5x.training import steps
 
 @struct.dataclass
 class CrossEntropy(steps.Objective):
-  """The objective of T5X's train job; see `steps.Objective`.
+  """The objective of T5X's train job; see `steps.Objective`."""
 
-  Attributes:
-    network: The network, with the dropout rate and the dtype of training.
-    z_loss: Weight of the squared log of the softmax normalizer, a term that
-      keeps logits from drifting.
-  """
-
+  # The network, with the dropout rate and the dtype of training.
   network: network_lib.Network = struct.field(pytree_node=False)
+  # Weight of the squared log of the softmax normalizer, a term that keeps
+  # logits from drifting.
   z_loss: float = struct.field(pytree_node=False, default=1e-4)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:

@@ -30,14 +30,12 @@ class FeatureDistillation(distillation.Distillation):
 
   The loss of a token is the mean over the passes of its divergence plus the
   weighted loss of its features.
-
-  Attributes:
-    feature_weight: Weight of the loss of predicted features.
-    num_passes: How often the head reads a text: at first with the target's
-      features, then with those that it predicted before.
   """
 
+  # Weight of the loss of predicted features.
   feature_weight: float = struct.field(pytree_node=False, default=1.0)
+  # How often the head reads a text: at first with the target's features, then
+  # with those that it predicted before.
   num_passes: int = struct.field(pytree_node=False, default=1)
 
   def loss(self, params, batch, dropout_key) -> tuple[jax.Array, steps.Sums]:

@@ -36,20 +36,16 @@ _RETRIES = 3
 
 @dataclasses.dataclass(frozen=True)
 class RayCluster:
-  """A Ray cluster that decodes.
+  """A Ray cluster that decodes."""
 
-  Attributes:
-    address: 'auto' for the running cluster that this machine belongs to, also
-      HOST:PORT; 'local' starts one of this machine alone.
-    worker: What each model gets, by Ray's names, as {'GPU': 1}; None for all
-      TPU chips of a host, else one GPU, else the cores of the smallest node.
-    min_nodes: Nodes for workers to wait for, ten minutes at most.
-    prepare: Is called first in each other process; see `ray_worker.Shipment`.
-  """
-
+  # 'auto' for the running cluster that this machine belongs to, also HOST:PORT;
+  # 'local' starts one of this machine alone.
   address: str = 'auto'
+  # What each model gets, by Ray's names, as {'GPU': 1}; None for all TPU chips
+  # of a host, else one GPU, else the cores of the smallest node.
   worker: Mapping[str, float] | None = None
-  min_nodes: int = 1
+  min_nodes: int = 1  # nodes for workers to wait for, ten minutes at most
+  # Is called first in each other process; see `ray_worker.Shipment`.
   prepare: Callable[[], None] | None = None
 
   @contextlib.contextmanager

@@ -44,23 +44,18 @@ class Decoded(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Shipment:
-  """A job on its way to another process.
+  """A job on its way to another process."""
 
-  Attributes:
-    prepare: Is called first, in the other process; None for nothing. It may
-      make modules importable that the job needs.
-    pickled: Pickle of what returns the job on a machine, as
-      `infer_on_cluster.Decoding`: `values`, all that must be equal on all
-      nodes, as JSON; `for_driver`, all that the driver needs to know; `decode`,
-      which returns the content of a chunk. It raises ValueError for inputs that
-      cannot be decoded. After any other error the process is given up, since
-      its device may be broken.
-    platform: JAX's name of the devices that must be found.
-  """
-
+  # Is called first, in the other process; None for nothing. It may make modules
+  # importable that the job needs.
   prepare: Callable[[], None] | None
+  # Pickle of what returns the job on a machine, as `infer_on_cluster.Decoding`:
+  # `values`, all that must be equal on all nodes, as JSON; `for_driver`, all
+  # that the driver needs to know; `decode`, which returns the content of a
+  # chunk. It raises ValueError for inputs that cannot be decoded. After any
+  # other error the process is given up, since its device may be broken.
   pickled: bytes
-  platform: str
+  platform: str  # JAX's name of the devices that must be found
 
   def open(self) -> Any:
     """Return what decodes, in a process that can do the job."""

@@ -96,21 +96,17 @@ FLAG = {False: False, True: True, None: False}
 
 
 class Field(NamedTuple):
-  """A field of config.json that decides what a network computes.
+  """A field of config.json that decides what a network computes."""
 
-  Attributes:
-    default: Its value where a file lacks it, as in transformers. A function of
-      the fields before it stands for null too, and returns the value.
-    values: A kind of values, or the values that the network here has, which may
-      be a mapping to the network's own, or a function of the fields before it
-      that returns those; None if the family checks them. One value alone means:
-      a part that no network here has.
-    ours: Fields of the network that have the value, divided by spaces.
-  """
-
+  # Its value where a file lacks it, as in transformers. A function of the
+  # fields before it stands for null too, and returns the value.
   default: Any
+  # A kind of values, or the values that the network here has, which may be a
+  # mapping to the network's own, or a function of the fields before it that
+  # returns those; None if the family checks them. One value alone means: a part
+  # that no network here has.
   values: Any = None
-  ours: str = ''
+  ours: str = ''  # fields of the network that have the value, divided by spaces
 
 
 Fields = dict[str, Field]

@@ -43,21 +43,19 @@ class Text(NamedTuple):
   """Acceptance at each token of one text, or of one per row.
 
   Arrays of several texts are [length, ..., rows].
-
-  Attributes:
-    betas: [tokens] float32, probability that a draft token there is accepted,
-      the sum of min(p, q) over the vocabulary: Definition 3.1 by Theorem 3.5.
-      0 where the drafter proposes nothing.
-    lenient_betas: [leniences, tokens] float32, the sum of min(p / l, q) for
-      each of `LENIENCES`: Appendix A.5. At temperature 0 it is the sum of q
-      over the tokens whose probability before standardization is at least l
-      times the largest one.
-    control_betas: [tokens] float32, the smallest q / p of the tokens that the
-      target may write: what rejection sampling accepts, Appendix A.2.
   """
 
+  # [tokens] float32, probability that a draft token there is accepted, the sum
+  # of min(p, q) over the vocabulary: Definition 3.1 by Theorem 3.5. 0 where the
+  # drafter proposes nothing.
   betas: np.ndarray | jax.Array
+  # [leniences, tokens] float32, the sum of min(p / l, q) for each of
+  # `LENIENCES`: Appendix A.5. At temperature 0 it is the sum of q over the
+  # tokens whose probability before standardization is at least l times the
+  # largest one.
   lenient_betas: np.ndarray | jax.Array
+  # [tokens] float32, the smallest q / p of the tokens that the target may
+  # write: what rejection sampling accepts, Appendix A.2.
   control_betas: np.ndarray | jax.Array
 
 
