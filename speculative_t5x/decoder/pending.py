@@ -62,10 +62,9 @@ class AnyDecoder:
   ) -> Pending:
     """Return a request as one of token ids, with nothing left to a default.
 
-    Args:
-      request: Of this decoder's inputs.
-      number: Its number, and its example id unless it has one.
-      name: Names it in messages; None for its number.
+    Its number is its example id unless it has one, and names it in messages
+    unless a name does.
+
     Raises:
       ValueError: for an input that cannot be decoded.
     """

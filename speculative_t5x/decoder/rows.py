@@ -133,12 +133,9 @@ class Rows:
     self._started.append((started, group))
 
   def advance(self, returns_early: bool, limit: int | None = None) -> None:
-    """Decode on; asynchronous.
+    """Decode on, for at most so many steps; asynchronous.
 
-    Args:
-      returns_early: Whether to return when a row has ended, as it can be
-        refilled.
-      limit: Steps to return after; None for as many as there may be.
+    It returns early when a row has ended, as it can be refilled.
     """
     limit = self._programs.max_steps if limit is None else limit
     cancelled = np.array([bool(x) and x[0].is_cancelled for x in self._places])

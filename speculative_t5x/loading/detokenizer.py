@@ -55,11 +55,9 @@ class Detokenizer:
   ):
     """Begin with no token.
 
-    Args:
-      vocabulary: Gives the bytes of each id.
-      before: Token ids of the text that this one continues, as of a prompt.
-        Without any, a space at the beginning may be none of the text.
-      padding: An id without text, beside those of the vocabulary.
+    Padding has no text. `before` are token ids of the text that this one
+    continues, as of a prompt; without any, a space at the beginning may be none
+    of the text.
     """
     self._vocabulary = vocabulary
     self._padding = padding

@@ -113,12 +113,8 @@ class Load:
   ) -> None:
     """Add what the steps since the last return showed.
 
-    Args:
-      cap: That they were made with.
-      num_calls: Target calls of rows.
-      accepted_at: [gamma], how many of these accepted a draft token at each
-        position.
-      seconds_per_step: None where steps were not timed.
+    By target calls of rows with the cap, [gamma] of these accepted a draft
+    token at each position. Steps that were not timed have no seconds.
     """
     for total, new in (self._calls, num_calls), (self._accepted, accepted_at):
       new = np.broadcast_to(new, total.shape)[:cap]

@@ -101,14 +101,11 @@ class DistillationModel(model_lib.SpeculativeModel):
 
     A draft without an encoder reads the output of the target's. Weights of
     tokens and the normalizing factor have T5X's meaning. There is no z-loss and
-    no label smoothing: the target is what is to be learnt.
+    no label smoothing: the target is what is to be learnt. The batch has the
+    features of `ExampleIdConverter`, packed or not. The key is of the draft
+    model's dropout, None for none; the target never has any. Gradients reach
+    the draft's parameters alone.
 
-    Args:
-      params: The parameters of target and draft; gradients reach the draft's
-        alone.
-      batch: Features of `ExampleIdConverter`, packed or not.
-      dropout_rng: Key of the draft model's dropout; None for no dropout. The
-        target never has dropout.
     Returns:
       The loss [] float32; and T5X's metrics, of which `accuracy` is the share
       of tokens whose argmax is the target's, with the acceptance rate at

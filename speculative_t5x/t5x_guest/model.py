@@ -312,13 +312,12 @@ class SpeculativeDecoderOnlyModel(GuestModel, models.DecoderOnlyModel):
   ):
     """Set up the model.
 
-    Args:
-      model: T5X's own, whose module, a
-        `t5x.examples.decoder_only.network.DecoderWrapper`, is the target. What
-        it has besides holds here too, but for how it decodes.
-      default_decoder_params: Whether callers get all decodes, and how many
-        there are, where they do not say; None for T5X's defaults.
-      **kwargs: Arguments of `GuestModel`, such as `drafter` and `gamma`.
+    T5X's own model has as its module the target, a
+    `t5x.examples.decoder_only.network.DecoderWrapper`. What it has besides
+    holds here too, but for how it decodes: whether callers get all decodes, and
+    how many there are, is T5X's default unless it is given. The other arguments
+    are those of `GuestModel`, such as `drafter` and `gamma`.
+
     Raises:
       ValueError: as `GuestModel`.
     """

@@ -99,15 +99,12 @@ def load(
     num_examples: int | None = None,
     least: int = 1,
 ) -> Examples:
-  """Read, tokenize and truncate a split of a task.
+  """Read, tokenize and truncate a split of a registered seqio task.
 
-  Args:
-    mixture_or_task_name: The name of a registered seqio task.
-    split: The name of the split.
-    lengths: Maximum tokens of 'inputs' and 'targets', with EOS. If it has
-      'hints', the hints of an example are cut to that.
-    num_examples: Number of examples to read, from the first on; None for all.
-    least: How many there must be, if that is None.
+  Lengths are the most tokens of 'inputs' and 'targets', with EOS, and if they
+  have it, of the 'hints' of an example. Of the examples, the first
+  `num_examples` are read; None for all, of which there must be `least`.
+
   Raises:
     ValueError: for an unknown task or split, lengths that are missing, an
       example that cannot be decoded or whose reference JSON cannot hold, fewer

@@ -207,12 +207,10 @@ class Validation:
   ):
     """Put the examples on the device.
 
-    Args:
-      measures: By the suffix of its names, what measures a batch, and all
-        batches: arrays of shape [num_batches, batch, length], see
-        `batches.in_order`.
-      score: Returns the number that chooses the best checkpoint, given what was
-        measured; higher is better.
+    By the suffix of its names there is what measures a batch, with all batches,
+    arrays of shape [num_batches, batch, length], see `batches.in_order`. Given
+    what was measured, `score` returns the number that chooses the best
+    checkpoint; higher is better.
     """
     self.score = score
     self._objective = objective

@@ -19,7 +19,6 @@ from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.inference import infer_setup
-from speculative_t5x.jobs.inference import infer_source
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import resumption
@@ -64,7 +63,7 @@ class Inference:
   """Decoding of inputs in parts, each to a chunk of rows."""
 
   setup: infer_setup.InferSetup
-  source: infer_source.Source  # its inputs
+  source: infer_setup.Source  # its inputs
   # Decodes them; its weights are still to be read.
   decoder: token_decoder.TokenDecoder
   batch_size: int  # chosen for the machine, where the setup has none
@@ -225,7 +224,7 @@ class Inference:
 
 def find(
     setup: infer_setup.InferSetup,
-    source: infer_source.Source,
+    source: infer_setup.Source,
     shown: progress.Progress,
 ) -> Inference:
   """Find the models of a job; see `Workload.find_decoder`."""

@@ -15,7 +15,6 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.inference import infer_setup
-from speculative_t5x.jobs.inference import infer_source
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import errors
@@ -39,7 +38,7 @@ class TextRows:
   # The job. On a cluster, an input that cannot be decoded gets a row with its
   # error; otherwise it ends the job.
   setup: infer_setup.InferSetup
-  source: infer_source.Source
+  source: infer_setup.Source
   decoder: token_decoder.TokenDecoder
 
   @functools.cached_property

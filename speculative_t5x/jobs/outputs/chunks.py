@@ -111,12 +111,10 @@ class Chunks:
   ) -> Iterator[Chunk]:
     """Yield all chunks, and write those that are missing.
 
-    These are decoded as one stream, so that rows are idle at its end alone.
-
-    Args:
-      parts: Of each part what its chunk depends on, as JSON, and its inputs.
-      decode: Yields the contents of missing parts, in their order. It is given
-        their inputs, each with its number among those of all parts.
+    Of each part there is what its chunk depends on, as JSON, and its inputs.
+    Missing parts are decoded as one stream, so that rows are idle at its end
+    alone: `decode` is given their inputs, each with its number among those of
+    all parts, and yields the contents in their order.
     """
     # Parts that were read ahead: number, digest, and the chunk if it is there.
     read: collections.deque[tuple[int, str, Chunk | None]]
