@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are read at once, as arrays.
-
-Legend: examples, inputs_length.
-"""
+"""Requests that are read at once, as arrays."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

@@ -198,12 +198,7 @@ class TextDecoder(pending.AnyDecoder):
         ids, batch_size=batch_size, example_ids=example_ids, **settings
     )
 
-  def tokenized(
-      self,
-      request: request_lib.Request,
-      number: int,
-      name: str | None = None,
-  ) -> pending.Pending:
+  def tokenized(self, request, number, name=None) -> pending.Pending:
     """Return a request of a text as one of token ids; see `AnyDecoder`."""
     name, text = name or f'Request {number}', request.inputs
     if not isinstance(text, str):

@@ -29,12 +29,7 @@ class TokenDecoder(bound_pair.BoundPair, pending.AnyDecoder):
     """Itself, as the `tokens` of a `TextDecoder` are."""
     return self
 
-  def tokenized(
-      self,
-      request: request_lib.Request,
-      number: int,
-      name: str | None = None,
-  ) -> pending.Pending:
+  def tokenized(self, request, number, name=None) -> pending.Pending:
     """Return a request with nothing left to a default; see `AnyDecoder`."""
     name = name or f'Request {number}'
     self._check_ids(name, request.inputs)

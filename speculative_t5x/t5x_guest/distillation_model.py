@@ -92,10 +92,7 @@ class DistillationModel(model_lib.SpeculativeModel):
     return self._draft.drafting(self._target_source(), params['draft'])
 
   def loss_fn(
-      self,
-      params: Any,
-      batch: Mapping[str, jax.Array],
-      dropout_rng: jax.Array | None,
+      self, params, batch, dropout_rng
   ) -> tuple[jax.Array, metrics_lib.MetricsMap]:
     """Compute how far the draft model is from the target.
 

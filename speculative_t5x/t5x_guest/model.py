@@ -51,13 +51,10 @@ class GuestModel(models.BaseTransformerModel):
   Loss, scoring and T5X's own decode functions see the target alone. A decode
   function that names `target` decodes through this package's networks instead:
   see `samplers`. It stands before a model of T5X among the bases of a class.
-
-  Attributes:
-    MODULE: The module of T5X that the target is.
-    NETWORK_MODEL: Makes the model of a network.
   """
 
-  MODULE: ClassVar[type[nn.Module]]
+  MODULE: ClassVar[type[nn.Module]]  # the module of T5X that the target is
+  # Makes the model of a network.
   NETWORK_MODEL: ClassVar[type[network.NetworkModel]] = network.NetworkModel
 
   def __init__(
@@ -344,9 +341,7 @@ class SpeculativeDecoderOnlyModel(GuestModel, models.DecoderOnlyModel):
     # What it is fed first is the last token of a prompt.
     return dataclasses.replace(super()._special_ids, start=None)
 
-  def _inputs(
-      self, batch: Mapping[str, jax.Array]
-  ) -> tuple[jax.Array, jax.Array]:
+  def _inputs(self, batch) -> tuple[jax.Array, jax.Array]:
     if _IS_PROMPT not in batch:
       raise ValueError(
           f'The batch has no {_IS_PROMPT}, which says what to continue. Give'

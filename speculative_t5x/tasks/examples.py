@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a split of a seqio task into arrays.
-
-Legend: examples, inputs_length.
-"""
+"""Reads a split of a seqio task into arrays."""
 
 from collections.abc import Iterator, Mapping
 import contextlib

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import state as state_lib
 
@@ -48,11 +49,7 @@ def step_bytes(
   is_read = _read_whole(jax.make_jaxpr(decode)(params, *kept).jaxpr)
   # The inputs of the program begin with the parameters.
   weights = zip(jax.tree.leaves(params), is_read, strict=False)
-  return _num_bytes([x for x, read in weights if read]) + _num_bytes(kept)
-
-
-def _num_bytes(tree: Any) -> int:
-  return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+  return memory.num_bytes_of([[x for x, read in weights if read], kept])
 
 
 def _read_whole(jaxpr: Any) -> list[bool]:
