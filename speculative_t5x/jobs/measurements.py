@@ -61,12 +61,7 @@ def find(
   for size in batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)
   target, examples = workload.read_task(least=num_examples)
-  placed = workload.place(
-      target,
-      drafters,
-      sizes=batch_sizes,
-      gamma=gamma,
-  )
+  placed = workload.place(target, drafters, sizes=batch_sizes, gamma=gamma)
   return placed, examples
 
 

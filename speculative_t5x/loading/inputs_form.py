@@ -42,10 +42,7 @@ class InputsForm:
     return inputs if self.is_continued else ()
 
 
-def of(
-    vocabulary: vocabularies.Vocabulary,
-    target: models.Found,
-) -> InputsForm:
+def of(vocabulary: vocabularies.Vocabulary, target: models.Found) -> InputsForm:
   """Return the form of a target's inputs, by its vocabulary and network."""
   end = (target.special_ids.end,) if target.config.ends_inputs else ()
   is_continued = target.special_ids.start is None

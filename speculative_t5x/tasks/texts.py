@@ -67,8 +67,7 @@ def add(
 
   The examples have the features `text` and `example_id`. The vocabulary is a
   tokenizer.json, or a SentencePiece model. So many tokens of a text belong to
-  its input; 0 for texts that are written from the beginning, and to train on
-  them.
+  its input; 0 for texts that are written from the beginning, as for training.
   """
   ranges.check_settings(ranges.NATURAL, prompt_tokens=prompt_tokens)
   vocabulary = seqio_tasks.load_vocabulary(vocabulary_file)

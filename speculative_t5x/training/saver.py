@@ -75,10 +75,8 @@ class Saver:
     """Read the history, and do what is missing after a resumption.
 
     A job may be killed after it saved a checkpoint and before it kept its
-    measures.
-
-    Training goes on from the state. The `keep` newest checkpoints are kept,
-    beside the best one; None for all. `exit_layer` is kept in each.
+    measures. Training goes on from the state. The `keep` newest checkpoints are
+    kept, beside the best one; None for all. `exit_layer` is kept in each.
     """
     self._validation = validation
     self._model_dir = model_dir

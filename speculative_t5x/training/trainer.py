@@ -180,9 +180,7 @@ def train(
       is_due = time.monotonic() - shown >= _PROGRESS_SECONDS
       if is_due or stop == settings.train_steps:
         rate = float(learning_rate_fn(stop - 1))
-        saver_lib.show(
-            saver.window.describe(stop, settings.train_steps, rate)
-        )
+        saver_lib.show(saver.window.describe(stop, settings.train_steps, rate))
         shown = time.monotonic()
       if settings.is_checkpoint(stop):
         saver.save(state)

@@ -80,9 +80,8 @@ class OutputFolder:
     """Return a configuration's record from an earlier run, or None.
 
     There is none either if the record is damaged, or if a checkpoint of its
-    target or draft was replaced. A line on stderr says whether the record
-    is reused, and by which code version if it is another. A reused record must
-    be added again to be merged. The title names the configuration in the line.
+    target or draft was replaced. A line on stderr, with the title, says whether
+    the record is reused. A reused record must be added again to be merged.
     """
     title = f'configuration {len(self._names) + 1}: {title}'
     # Records of earlier versions may lack other keys.

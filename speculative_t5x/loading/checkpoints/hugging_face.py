@@ -122,9 +122,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     return self._read_json(name) if name in self._listing else None
 
   @functools.cached_property
-  def _names(
-      self,
-  ) -> tuple[dict[str, families.Location], dict[str, str]]:
+  def _names(self) -> tuple[dict[str, families.Location], dict[str, str]]:
     """Where each parameter lies; tensors that must be equal to others."""
     return self._family.tensor_names(self.folder, self._tensors, self._network)
 

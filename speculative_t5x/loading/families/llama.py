@@ -139,9 +139,8 @@ def rope(
   """Return theta and scaling of RoPE, by a complete config.
 
   transformers 5 writes both as `rope_parameters`; before, they are `rope_theta`
-  and `rope_scaling`. Fields are those of RoPE; None for what transformers
-  takes. Where they have no theta, the field of the config of the name given has
-  it.
+  and `rope_scaling`. The fields are RoPE's; None for what transformers takes.
+  Where they have no theta, the field of the config of that name has it.
   """
   with errors.reading(file):
     if fields is None:

@@ -88,8 +88,7 @@ class Vocabulary(abc.ABC):
     was read: sentinels that a file leaves out have theirs too, and any other id
     without a piece is shown as the unknown piece is, if there is one. Bytes
     that are not UTF-8 are shown as U+FFFD, as often as Python's `bytes.decode`
-    shows it. `before` are ids of the text that this one continues, as of a
-    prompt.
+    does. `before` are ids of the text that this one continues, as of a prompt.
     """
     return self.detokenizer(before).text(ids)
 

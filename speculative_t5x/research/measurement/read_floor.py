@@ -28,11 +28,9 @@ def step_bytes(
 ) -> int:
   """Return the bytes that one target step must read.
 
-  The weights that compute something of the inputs are read only once per batch
-  and not included.
-
-  A table of which a step gathers a few rows is not read. The caches are, and
-  what was computed of the inputs.
+  Weights that compute something of the inputs are read only once per batch and
+  not included, and neither is a table of which a step gathers a few rows. The
+  caches are, and what was computed of the inputs.
   """
   model = decoder.target_model
   slots = state_lib.cache_slots(decoder.options.max_tokens, 0)

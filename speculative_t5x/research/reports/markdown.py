@@ -97,9 +97,7 @@ def interval(bounds: Sequence[float] | None, decimals: int = 2) -> str:
   return f'[{low}, {high}]'
 
 
-def speedup(
-    record: run_record.RunRecord | run_record.Reference | None,
-) -> str:
+def speedup(record: run_record.RunRecord | run_record.Reference | None) -> str:
   """Return the speedup of a run, with its interval if there is one."""
   if record is None:
     return MISSING
