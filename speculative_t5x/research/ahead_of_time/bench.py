@@ -3,7 +3,7 @@
 """Compiles a target and its drafts for one topology and describes the programs.
 
 The descriptions are entries of the record that the preflight job writes;
-`report` explains their keys.
+`preflight_report` explains their keys.
 """
 
 from collections.abc import Callable, Sequence
