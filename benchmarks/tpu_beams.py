@@ -35,7 +35,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import beam_drafts
 from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import t5
-from speculative_t5x.research.ahead_of_time import abstract_pair
+from speculative_t5x.research.ahead_of_time import bench
 from speculative_t5x.research.ahead_of_time import hlo
 from speculative_t5x.research.ahead_of_time import program_reading
 from speculative_t5x.research.ahead_of_time import topology
@@ -84,7 +84,7 @@ class Programs:
     self.options = options
     self.place = topology.describe(options.topology).with_mesh(None)
     target, draft = (
-        abstract_pair.make_model(self.place, _config(size, options.layers))
+        bench.make_model(self.place, _config(size, options.layers))
         for size in (options.target, options.draft)
     )
     self.decoder = token_decoder.TokenDecoder(
@@ -99,11 +99,11 @@ class Programs:
     self.drafter = beam_drafts.of(
         self.decoder.drafter, options.beams, options.draft_beams
     )
-    batch = abstract_pair.make_batch(self.place, 1, options.inputs_length)
+    batch = bench.make_batch(self.place, 1, options.inputs_length)
     self.inputs, self.limits = batch.inputs, batch.limits
     scalar = jax.ShapeDtypeStruct((), jnp.float32)
     self.scoring = beam_scores.BrevityPenalty(
-        abstract_pair.replicated(self.place, scalar)
+        bench.replicated(self.place, scalar)
     )
 
   def plain(self) -> jax.stages.Lowered:

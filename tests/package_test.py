@@ -220,8 +220,8 @@ class TestLayers:
         )
     }
     assert imported <= {
-        'evaluation', 'infer', 'measurements', 't5x_baseline', 'target_decodes',
-        'walltime', 'workload',
+        'evaluation', 'infer', 'measurements', 't5x_baseline', 'walltime',
+        'workload',
     }  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from matplotlib import figure as figure_lib
 from matplotlib import ticker
 
 from speculative_t5x.research import figure_style
-from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 
 Record = Mapping[str, Any]  # of one batch size
@@ -47,7 +46,7 @@ def render(records: Sequence[Record]) -> markdown.Page:
           ' size with its 95 percent interval:',
           _table(records, _rate),
           'Share of row-steps in which a row had ended:',
-          _table(records, lambda way: cells.number(way['idle_share'])),
+          _table(records, lambda way: markdown.number(way['idle_share'])),
       ],
       records,
   )
@@ -100,12 +99,14 @@ def _table(records: Sequence[Record], cell) -> markdown.Table:
   ways = [
       row(name, lambda record, way=way: cell(record[way]))
       for way, name in _measured(records)
-      if any(cell(record[way]) != cells.MISSING for record in records)
+      if any(cell(record[way]) != markdown.MISSING for record in records)
   ]
   inputs = row('inputs', lambda record: f'{record["num_inputs"]}')
   return markdown.Table([inputs, *ways])
 
 
 def _rate(way: Mapping[str, Any]) -> str:
-  ratio = cells.estimate(way['over_plain_whole'], way['over_plain_whole_ci95'])
+  ratio = markdown.estimate(
+      way['over_plain_whole'], way['over_plain_whole_ci95']
+  )
   return f'{way["tokens_per_s"]:,.0f}; {ratio}'

@@ -14,12 +14,7 @@ _MIN_WIDTH = 32  # below it, widths save little
 
 
 def parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-  """Yield lists of `size` items, read one list at a time; the last is shorter.
-
-  Args:
-    items: Any number of items.
-    size: Items per list, at least 1.
-  """
+  """Yield lists of `size` items, at least 1; the last list is shorter."""
   remaining = iter(items)
   while part := list(itertools.islice(remaining, size)):
     yield part
@@ -30,12 +25,8 @@ def pad(
     length: int,
     filler: int = contracts.NO_TOKEN,
 ) -> np.ndarray:
-  """Stack token sequences, cut to `length` and padded to it.
+  """Stack token sequences, cut to a length and padded to it by a filler.
 
-  Args:
-    rows: Token ids, one sequence per row.
-    length: Tokens of every row of the result.
-    filler: Fills a row.
   Returns:
     [len(rows), length] int32.
   """
@@ -48,12 +39,7 @@ def pad(
 def text_ids(
     ids: Sequence[int], special_ids: contracts.SpecialIds
 ) -> list[int]:
-  """Return the decoded ids up to the end of sequence, without padding.
-
-  Args:
-    ids: Token ids of one decoded row.
-    special_ids: Special ids of the model.
-  """
+  """Return the ids of a row up to the end of sequence, without padding."""
   before_end = itertools.takewhile(lambda i: i not in special_ids.ends, ids)
   return [i for i in before_end if i != special_ids.padding]
 
@@ -61,12 +47,9 @@ def text_ids(
 def input_width(longest: int, inputs_length: int) -> int:
   """Return the least width of a batch that holds its longest input.
 
-  Each width compiles once more, and runs the encoder at half and a quarter of
-  itself too (`input_widths`). Quarters of quarters are therefore enough.
-
-  Args:
-    longest: Tokens of the longest input.
-    inputs_length: The most that an input may have.
+  `inputs_length` is the most that an input may have. Each width compiles once
+  more, and runs the encoder at half and a quarter of itself too
+  (`input_widths`). Quarters of quarters are therefore enough.
   """
   width = inputs_length
   while width // 4 >= max(longest, _MIN_WIDTH):

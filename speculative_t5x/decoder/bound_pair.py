@@ -105,9 +105,7 @@ class BoundPair:
           f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'
           ' device). Load both onto one mesh.'
       )
-    self._bind(
-        drafter, drafter.drafter(self.target_model, self.options.gamma)
-    )
+    self._bind(drafter, drafter.drafter(self.target_model, self.options.gamma))
 
   def _bind(
       self, loaded: drafters.Drafting, drafter: contracts.Drafter
@@ -145,14 +143,10 @@ class BoundPair:
       gamma: int,
       policy: draft_length.Policy | None = None,
   ) -> Self:
-    """Return a decoder of the same target with another drafter or gamma.
+    """Return a decoder of the target with another drafter, gamma or policy.
 
-    What has been compiled for plain decoding stays compiled.
-
-    Args:
-      drafter: Drafts for the target; see `__init__`.
-      gamma: Draft tokens per block.
-      policy: Another draft length policy; None for the same.
+    What has been compiled for plain decoding stays compiled. Without a policy
+    it is the same.
     """
     _ = self.alone  # which both share, and what is compiled for it
     other = copy.copy(self)

@@ -30,16 +30,12 @@ _PROBE_BYTES = 2**20
 def enable(output_dir: str = '') -> None:
   """Enable the cache for this process, in the output's bucket if it has one.
 
-  Does nothing if the user has configured the cache: if the environment variable
-  JAX_COMPILATION_CACHE_DIR is set, even to an empty value, or if
-  JAX_ENABLE_COMPILATION_CACHE is false. In a second job of a process the folder
-  of the first stays in force. If the folder cannot be written to, as on a full
-  disk, prints a line on stderr and leaves the cache off, for this process.
-
-  Args:
-    output_dir: Output folder of a job. If it is in a bucket, the cache is in
-      the same bucket, where other workers and later machines share it;
-      otherwise the cache is in the user's cache folder.
+  There other workers and later machines share it; otherwise it is in the user's
+  cache folder. Does nothing if the user has configured the cache: if the
+  environment variable JAX_COMPILATION_CACHE_DIR is set, even to an empty value,
+  or if JAX_ENABLE_COMPILATION_CACHE is false. In a second job of a process the
+  folder of the first stays in force. If the folder cannot be written to, as on
+  a full disk, prints a line on stderr and leaves the cache off.
   """
   if not jax.config.jax_enable_compilation_cache:
     return
@@ -74,11 +70,7 @@ def enable(output_dir: str = '') -> None:
 
 @contextlib.contextmanager
 def watch() -> Iterator[list[str]]:
-  """Record the cache hits within the context.
-
-  Yields:
-    A list that grows by one item per program loaded from the cache.
-  """
+  """Yield a list that grows by one item per program loaded from the cache."""
   loaded = []
 
   def note(event: str, **_) -> None:
@@ -95,10 +87,8 @@ def watch() -> Iterator[list[str]]:
 def compile_seconds(run: Callable[[], float]) -> float | None:
   """Return what a first call takes longer than a second one, in seconds.
 
-  Args:
-    run: Makes the call, and returns its seconds.
-  Returns:
-    None if JAX's compilation cache had one of its programs.
+  `run` makes the call, and returns its seconds. None if JAX's compilation cache
+  had one of its programs.
   """
   with watch() as loaded:
     first = run()

@@ -15,21 +15,14 @@ from speculative_t5x.speculation import outcome as outcome_lib
 
 @dataclasses.dataclass
 class Counts:
-  """Sums over the rows of a run, from which all counts follow.
+  """Sums over the rows of a run, from which all counts follow."""
 
-  Attributes:
-    tokens: Output tokens.
-    target_calls: Target calls of rows that had not ended.
-    loop_steps: Steps of the compiled loop.
-    row_steps: Loop steps times rows, with ended rows and padding rows.
-    speculation: Counts of draft tokens, as whole numbers and tuples of them;
-      None for plain decoding, and for what an engine counts as it runs.
-  """
-
-  tokens: int = 0
-  target_calls: int = 0
-  loop_steps: int = 0
-  row_steps: int = 0
+  tokens: int = 0  # output tokens
+  target_calls: int = 0  # target calls of rows that had not ended
+  loop_steps: int = 0  # steps of the compiled loop
+  row_steps: int = 0  # loop steps times rows, with ended rows and padding rows
+  # Counts of draft tokens, as whole numbers and tuples of them; None for plain
+  # decoding, and for what an engine counts as it runs.
   speculation: outcome_lib.Statistics | None = None
 
   @property

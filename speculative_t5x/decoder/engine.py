@@ -290,13 +290,8 @@ def decode(
 
   Few shapes are compiled, however many requests there are: for fewer requests
   than are decoded at once it is a power of two, and for short inputs see
-  `batching.input_width`.
-
-  Args:
-    decoder: See `Engine`.
-    pending: One request or more, all with as many outputs.
-    rule: See `Engine`.
-    batch_size: Most requests that are decoded at once.
+  `batching.input_width`. There is at least one request, and all have as many
+  outputs. At most `batch_size` are decoded at once.
   """
   ranges.check_settings(ranges.COUNT, batch_size=batch_size)
   requests = [each.request for each in pending]

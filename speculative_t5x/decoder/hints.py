@@ -30,13 +30,9 @@ def encode(
   """Return the token ids of one input's hints, without empty ones.
 
   Each ends with the end of sequence, so that a draft may end the output, unless
-  it was cut.
+  it was cut. All together are cut to the limit, if there is one, which counts a
+  token between two of them.
 
-  Args:
-    hints: Hints of one input.
-    vocabulary: Vocabulary of the target.
-    limit: All hints together are cut to this many tokens, counting one between
-      two of them; None for no limit.
   Raises:
     TypeError: for anything else than texts.
   """
@@ -67,11 +63,10 @@ def stack(
 ) -> np.ndarray | None:
   """Return the hints of a batch as `views.Context` has them.
 
-  A new width compiles again. Widths are therefore powers of two.
+  A new width compiles again. Widths are therefore powers of two, of at least
+  `room` tokens, so that batches with fewer have one width. The hints of each
+  example are those of `encode`.
 
-  Args:
-    encoded: Hints of each example, see `encode`.
-    room: Tokens that fit at least, so that batches with fewer have one width.
   Returns:
     [examples, width] int32; None if no example has hints and there is no room.
   """

@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are read at once, as arrays.
-
-Legend: examples, inputs_length.
-"""
+"""Requests that are read at once, as arrays."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -23,33 +20,27 @@ from speculative_t5x.speculation import verification
 
 @struct.dataclass
 class InputBatch:
-  """A batch to decode. New values do not recompile, new shapes do.
+  """A batch to decode. New values do not recompile, new shapes do."""
 
-  Attributes:
-    inputs: [examples, inputs_length] int32, with
-      `contracts.NO_TOKEN` behind the tokens of a row.
-    example_ids: [examples] int32. Up to rounding, a row's sample depends on
-      seed, example id and decode number alone, whatever else is in the batch.
-    limits: [examples] int32, most tokens of each output, at most the decoder's
-      length; 0 for an example that only pads the batch.
-    seed: int32, a scalar or [examples].
-    sampling: Sampling of the target, which the outputs follow; scalars or
-      [examples].
-    draft_sampling: Likewise, of the drafter.
-    rule: Decides which draft tokens are accepted. Only a rule that
-      `is_lossless` keeps the distribution of the outputs.
-    hints: [examples, any] int32, see `views.Context`; None without hints.
-    rule_class: Class of `rule`, set from it.
-  """
-
+  # [examples, inputs_length] int32, with `contracts.NO_TOKEN` behind the tokens
+  # of a row.
   inputs: jax.Array
+  # [examples] int32. Up to rounding, a row's sample depends on seed, example id
+  # and decode number alone, whatever else is in the batch.
   example_ids: jax.Array
+  # [examples] int32, most tokens of each output, at most the decoder's length;
+  # 0 for an example that only pads the batch.
   limits: jax.Array
-  seed: jax.Array
+  seed: jax.Array  # int32, a scalar or [examples]
+  # Sampling of the target, which the outputs follow; scalars or [examples].
   sampling: sampling_lib.Sampling
-  draft_sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling  # likewise, of the drafter
+  # Decides which draft tokens are accepted. Only a rule that `is_lossless`
+  # keeps the distribution of the outputs.
   rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
+  # [examples, any] int32, see `views.Context`; None without hints.
   hints: jax.Array | None = None
+  # Class of `rule`, set from it.
   rule_class: type | None = struct.field(pytree_node=False, default=None)
 
   def __post_init__(self):
@@ -60,17 +51,11 @@ class InputBatch:
 
 
 class Shape(NamedTuple):
-  """Sizes that are compiled in.
+  """Sizes that are compiled in."""
 
-  Attributes:
-    examples: Inputs that are read at once.
-    inputs_length: Tokens per input.
-    hints_length: Tokens of the hints of an input; 0 for none.
-  """
-
-  examples: int
-  inputs_length: int
-  hints_length: int = 0
+  examples: int  # inputs that are read at once
+  inputs_length: int  # tokens per input
+  hints_length: int = 0  # tokens of the hints of an input; 0 for none
 
 
 def stack(
@@ -80,11 +65,8 @@ def stack(
 ) -> InputBatch:
   """Return a batch of requests, in which each has a sampling of its own.
 
-  Args:
-    requests: Tokenized, no more than the shape has; None for an example that is
-      not decoded.
-    shape: Shape of the batch. What fills it is not decoded.
-    rule: Decides which draft tokens are accepted.
+  The requests, of token ids, are no more than the shape has; None is not
+  decoded, and neither is what fills the shape.
   """
   filled = [*requests, *[None] * (shape.examples - len(requests))]
   of_each = lambda name, filler: [
@@ -120,12 +102,9 @@ def whole_batches(
 ) -> Iterator[InputBatch]:
   """Yield requests in batches of one shape, each to be decoded as a whole.
 
-  Args:
-    requests: As in `stack`, made by the settings. All batches have hints if one
-      of them has.
-    settings: Are the same for all rows, and therefore scalars of the batches.
-    size: Examples per batch.
-    inputs_length: Tokens per input; longer ones are cut.
+  Requests are as in `stack`, made by the settings, which are scalars of the
+  batches. All batches have hints if one of them has. Of `size` inputs per
+  batch, those that are longer than `inputs_length` are cut.
   """
   hints = hints_lib.stack([each.hints or () for each in requests if each])
   hints_length = 0 if hints is None else hints.shape[1]

@@ -18,8 +18,7 @@ _F = TypeVar('_F', bound=Callable[..., Any])
 def named(*sources: Callable[..., Any]) -> Callable[[_F], _F]:
   """Return a decorator that shows what a function collects by `**`.
 
-  Args:
-    *sources: Classes or functions whose keyword-only arguments are collected.
+  It collects the keyword-only arguments of the sources.
   """
   collected = [
       parameter

@@ -13,25 +13,20 @@ from speculative_t5x.decoder import results
 
 @dataclasses.dataclass(eq=False)
 class Pending:
-  """A request on its way.
+  """A request on its way."""
 
-  Attributes:
-    request: The request, of token ids and with nothing left to a default.
-    is_truncated: Whether tokens of the input were cut.
-    is_unknown: Whether it has text that the vocabulary does not know.
-    num_begun: Decodes that have a place in the run.
-    decodes: Decodes that have ended, by their number.
-    is_cancelled: Whether its result is no longer wanted. Its rows end at the
-      next return to the host.
-    error: Why it has no result; None if it may have one.
-  """
-
+  # The request, of token ids and with nothing left to a default.
   request: request_lib.Request
-  is_truncated: bool = False
+  is_truncated: bool = False  # whether tokens of the input were cut
+  # Whether it has text that the vocabulary does not know.
   is_unknown: bool = False
-  num_begun: int = 0
+  num_begun: int = 0  # decodes that have a place in the run
+  # Decodes that have ended, by their number.
   decodes: dict[int, results.Decode] = dataclasses.field(default_factory=dict)
+  # Whether its result is no longer wanted. Its rows end at the next return to
+  # the host.
   is_cancelled: bool = False
+  # Why it has no result; None if it may have one.
   error: ValueError | None = None
 
   @property
@@ -67,10 +62,9 @@ class AnyDecoder:
   ) -> Pending:
     """Return a request as one of token ids, with nothing left to a default.
 
-    Args:
-      request: Of this decoder's inputs.
-      number: Its number, and its example id unless it has one.
-      name: Names it in messages; None for its number.
+    Its number is its example id unless it has one, and names it in messages
+    unless a name does.
+
     Raises:
       ValueError: for an input that cannot be decoded.
     """
@@ -79,9 +73,7 @@ class AnyDecoder:
   def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
     """Return the text of an output; empty where there are no texts.
 
-    Args:
-      ids: Token ids of the output.
-      inputs: Token ids of its input.
+    Both are token ids, the output's and its input's.
     """
     return ''
 

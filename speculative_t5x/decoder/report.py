@@ -25,30 +25,22 @@ _WRONG = (
 
 @struct.dataclass
 class Report:
-  """Rows after some steps, or at their end.
+  """Rows after some steps, or at their end."""
 
-  Attributes:
-    has_ended: [rows] bool.
-    sequences: [rows, length] int32, with the end of sequence, then padding.
-    num_tokens: [rows] int32, end of sequence included.
-    log_probs: [rows] float32, of all tokens of a row.
-    num_calls: [rows] int32, target calls.
-    work: Work of the steps.
-    statistics: Counts per row; None of plain decoding.
-    committed: What is known of each token; None if it is not kept.
-    is_search: Whether rows are hypotheses of a beam search, an example's next
-      to each other, the best one last, each with the counts of its example and
-      a score as its log-probability (static).
-  """
-
-  has_ended: jax.Array
+  has_ended: jax.Array  # [rows] bool
+  # [rows, length] int32, with the end of sequence, then padding.
   sequences: jax.Array
-  num_tokens: jax.Array
-  log_probs: jax.Array
-  num_calls: jax.Array
+  num_tokens: jax.Array  # [rows] int32, end of sequence included
+  log_probs: jax.Array  # [rows] float32, of all tokens of a row
+  num_calls: jax.Array  # [rows] int32, target calls
   work: loop.Work
+  # Counts per row; None of plain decoding.
   statistics: outcome_lib.Statistics | None = None
+  # What is known of each token; None if it is not kept.
   committed: outcome_lib.Committed | None = None
+  # Whether rows are hypotheses of a beam search, an example's next to each
+  # other, the best one last, each with the counts of its example and a score as
+  # its log-probability (static).
   is_search: bool = struct.field(pytree_node=False, default=False)
 
   def check(self, row: int) -> None:
@@ -112,11 +104,8 @@ class Report:
   ) -> results.Decode:
     """Return a row, as a NumPy array, as an output.
 
-    Args:
-      row: The row.
-      number: See `results.Decode`.
-      ends: Ids that end a sequence.
-      alternatives: How many of the kept likeliest tokens it has.
+    The number is that of `results.Decode`, `ends` are the ids that end a
+    sequence, and so many of the kept likeliest tokens become its alternatives.
     """
     # Past its tokens a row holds padding, and zeros that no token has.
     own = lambda x: x[row, : self.num_tokens[row]]

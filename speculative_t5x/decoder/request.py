@@ -126,16 +126,13 @@ class Settings(RowSettings):
 class Request(RowSettings):
   """One input, and how it is decoded. No value compiles anew.
 
+  For the attributes that are not named here, see `RowSettings`.
+
   Attributes:
     inputs: A text, or token ids: with the end of sequence where an encoder
       reads them, else the prompt that the output continues.
     example_id: int32. With seed and decode number, all that a sample depends
       on, up to rounding; None for the request's number in its stream.
-    sampling: Sampling of the target, which the outputs follow; argmax by
-      default.
-    draft_sampling: Sampling of the drafter; None for the target's.
-    max_tokens: Most tokens per output, end included; None for the decoder's.
-    seed: int32.
     num_decodes: Samples of this input.
     search: Beam search whose hypotheses are the outputs, in place of samples;
       None for none.
@@ -159,9 +156,7 @@ class Request(RowSettings):
     super().__post_init__()
     ranges.check_settings(ranges.COUNT, num_decodes=self.num_decodes)
     most = outcome.MAX_ALTERNATIVES if self.search is None else 0
-    ranges.check_settings(
-        ranges.whole(0, most), alternatives=self.alternatives
-    )
+    ranges.check_settings(ranges.whole(0, most), alternatives=self.alternatives)
     if self.search is not None:
       beam_search.check_draws_nothing(self.sampling, self.draft_sampling)
       self.search.check_num_decodes(self.num_decodes)
@@ -241,13 +236,10 @@ def several(
 ) -> Iterator[tuple[str, Request]]:
   """Yield the requests of inputs, read one at a time, and their names.
 
-  Args:
-    name: Of the argument that has the inputs.
-    allowed: Says what it may be.
-    inputs: One per request.
-    columns: `example_ids` and `hints`, one entry per input; None for none.
-    settings: Shared by all.
-    num_decodes: Samples per input.
+  The argument that has the inputs is called `name`, and may be what `allowed`
+  says. The columns are `example_ids` and `hints`, one entry per input; None for
+  none. All share the settings and the number of samples.
+
   Raises:
     ValueError: naming a column that has another number of entries.
   """

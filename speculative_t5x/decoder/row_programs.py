@@ -48,7 +48,6 @@ class RowPrograms:
   rows_per_place = 1
 
   def __init__(self, pair: bound_pair.BoundPair, num_places: int):
-    """Compile nothing yet."""
     self._pair = pair
     self.num_places = num_places
     # Nobody waits for a single row but its own request.
@@ -87,10 +86,9 @@ class RowPrograms:
   def take(self, run: Any, places: jax.Array) -> Any:
     """Return a run of places of another one, which stays as it is.
 
-    Args:
-      run: Has more than one place, unless these programs have one too.
-      places: [places] int32, which one comes to each place; -1 for one that has
-        ended.
+    That has more than one place, unless these programs have one too. `places`,
+    [places] int32, says which one comes to each place; -1 for one that has
+    ended.
     """
     leaves, structure = jax.tree.flatten(run)
     if structure not in self._take:

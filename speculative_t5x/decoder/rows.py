@@ -41,14 +41,11 @@ class Rows:
       rule: Any,
       load: by_load.Load | None,
   ):
-    """Begin with places that have ended.
+    """Begin with places that have ended, as many as the programs have.
 
-    Args:
-      programs: Decode as many places as they have.
-      shape: Of the batches in which requests are read.
-      counts: Are added to.
-      rule: See `RowPrograms.advance`.
-      load: Caps drafts; None of other policies than `by_load.ByLoad`.
+    The shape is that of the batches in which requests are read. For the rule
+    see `RowPrograms.advance`. The load caps drafts; None of other policies than
+    `by_load.ByLoad`.
     """
     self._programs = programs
     self._load = load
@@ -136,12 +133,9 @@ class Rows:
     self._started.append((started, group))
 
   def advance(self, returns_early: bool, limit: int | None = None) -> None:
-    """Decode on; asynchronous.
+    """Decode on, for at most so many steps; asynchronous.
 
-    Args:
-      returns_early: Whether to return when a row has ended, as it can be
-        refilled.
-      limit: Steps to return after; None for as many as there may be.
+    It returns early when a row has ended, as it can be refilled.
     """
     limit = self._programs.max_steps if limit is None else limit
     cancelled = np.array([bool(x) and x[0].is_cancelled for x in self._places])
@@ -271,7 +265,8 @@ def _take_alike(
 class Runs:
   """Rows of samples, and of each beam search that is asked for.
 
-  All are advanced in turn, a few steps each, so that none waits for another.
+  All are advanced in turn, a few steps each, and none waits for another. The
+  methods are those of `Rows`.
   """
 
   def __init__(self, new_rows: Callable[[beam_search.BeamSearch | None], Rows]):
@@ -286,7 +281,6 @@ class Runs:
     return all(rows.is_idle for rows in self._rows.values())
 
   def fill(self, waiting: list[pending_lib.Pending]) -> None:
-    """See `Rows.fill`."""
     for search in dict.fromkeys(pending.request.search for pending in waiting):
       if search not in self._rows:
         self._rows[search] = self._new_rows(search)
@@ -296,7 +290,6 @@ class Runs:
         del self._rows[search]
 
   def read(self, waiting: list[pending_lib.Pending]) -> None:
-    """See `Rows.read`."""
     self._each(Rows.read, waiting)
 
   def _each(
@@ -319,17 +312,14 @@ class Runs:
         waiting[:] = [pending for pending in waiting if pending not in taken]
 
   def advance(self, returns_early: bool, limit: int | None = None) -> None:
-    """See `Rows.advance`."""
     self._advanced = [x for x in self._rows.values() if not x.is_idle]
     for rows in self._advanced:
       rows.advance(returns_early, limit)
 
   def ended(self) -> Iterator[pending_lib.Pending]:
-    """See `Rows.ended`."""
     for rows in self._advanced:
       yield from rows.ended()
 
   def committed(self) -> Iterator[_Committed]:
-    """See `Rows.committed`."""
     for rows in self._advanced:
       yield from rows.committed()

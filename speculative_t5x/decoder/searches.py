@@ -28,7 +28,6 @@ class SearchPrograms(row_programs.RowPrograms):
       num_places: int,
       search: beam_search.BeamSearch,
   ):
-    """Compile nothing yet."""
     super().__init__(pair, num_places)
     self.rows_per_place = search.beams
     self._target, _ = search.bind(pair.target_model)

@@ -52,19 +52,14 @@ class DecodeError(RuntimeError):
 
 @dataclasses.dataclass
 class Times:
-  """When something happened to a request, by `time.monotonic`.
+  """When something happened to a request, by `time.monotonic`."""
 
-  Attributes:
-    submitted: It was submitted.
-    begun: It left the queue, to be read; None before, as all others.
-    first_tokens: The first tokens were there.
-    ended: The result was there, or an error.
-  """
-
+  # It was submitted.
   submitted: float = dataclasses.field(default_factory=time.monotonic)
+  # It left the queue, to be read; None before, as all others.
   begun: float | None = None
-  first_tokens: float | None = None
-  ended: float | None = None
+  first_tokens: float | None = None  # the first tokens were there
+  ended: float | None = None  # the result was there, or an error
 
 
 class Handle(futures.Future):
@@ -127,15 +122,8 @@ class Service:
     max_waiting: Most decodes of requests that have no rows yet.
   """
 
-  def __init__(
-      self, engine: engine_lib.Engine, max_waiting: int = MAX_WAITING
-  ):
-    """Start the thread, which waits for the first request.
-
-    Args:
-      engine: Decodes.
-      max_waiting: Most decodes of requests that have no rows yet.
-    """
+  def __init__(self, engine: engine_lib.Engine, max_waiting: int = MAX_WAITING):
+    """Start the thread, which waits for the first request."""
     ranges.check_settings(ranges.COUNT, max_waiting=max_waiting)
     self._engine = engine
     self.max_waiting = max_waiting
@@ -197,12 +185,7 @@ class Service:
       requests: Sequence[request_lib.Request | str | Sequence[int]],
       on_tokens: Sequence[Callable[[int, results.Decode], object] | None],
   ) -> list[Handle]:
-    """Submit all of some requests or, if one is refused, none; see `submit`.
-
-    Args:
-      requests: The requests.
-      on_tokens: What is called with the tokens of each.
-    """
+    """Submit all of some requests or, if one is refused, none; see `submit`."""
     handles = []
     requests = map(request_lib.of, requests)
     for request, call in zip(requests, on_tokens, strict=True):
@@ -237,9 +220,7 @@ class Service:
   def close(self, timeout: float | None = None) -> None:
     """Take no more requests, and wait for those that there are.
 
-    Args:
-      timeout: Seconds to wait at most, after which they are cancelled; None for
-        any number.
+    After `timeout` seconds, if there is a timeout, they are cancelled.
     """
     with self._changed:
       self._is_closing = True
@@ -296,7 +277,6 @@ class Service:
           handle._fail(error)
 
   def _fail_begun(self, reason: str) -> None:
-    """Fail the requests of lost rows."""
     with self._changed:
       lost = self._handles.keys() - set(self._waiting)
       handles = [self._handles.pop(pending) for pending in lost]
@@ -321,7 +301,6 @@ class Service:
     return _TOLD_STEPS if tells else row_programs.MAX_STEPS
 
   def _fill(self, rows: rows_lib.Runs) -> None:
-    """Give rows to waiting requests."""
     with self._changed:
       self._drop_cancelled()
       before = list(self._waiting)

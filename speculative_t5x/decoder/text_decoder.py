@@ -152,13 +152,9 @@ class TextDecoder(pending.AnyDecoder):
       example_ids: Iterable[int] | None = None,
       **settings: Any,
   ) -> results.Result | results.Output:
-    """Decode by the target alone, one token per target call; see `decode`.
+    """Decode by the target alone, one token per target call.
 
-    Args:
-      texts: Inputs, none empty; or one input.
-      batch_size: Most inputs that are decoded together.
-      example_ids: One id per input; 0, 1, ... by default.
-      **settings: See `decode`; `draft_beams` has no effect.
+    The arguments are those of `decode`; `draft_beams` has no effect.
     """
     columns = {'example_ids': example_ids}
     return self.alone._decode(texts, columns, batch_size, settings)
@@ -202,12 +198,7 @@ class TextDecoder(pending.AnyDecoder):
         ids, batch_size=batch_size, example_ids=example_ids, **settings
     )
 
-  def tokenized(
-      self,
-      request: request_lib.Request,
-      number: int,
-      name: str | None = None,
-  ) -> pending.Pending:
+  def tokenized(self, request, number, name=None) -> pending.Pending:
     """Return a request of a text as one of token ids; see `AnyDecoder`."""
     name, text = name or f'Request {number}', request.inputs
     if not isinstance(text, str):

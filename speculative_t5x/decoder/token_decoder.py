@@ -29,12 +29,7 @@ class TokenDecoder(bound_pair.BoundPair, pending.AnyDecoder):
     """Itself, as the `tokens` of a `TextDecoder` are."""
     return self
 
-  def tokenized(
-      self,
-      request: request_lib.Request,
-      number: int,
-      name: str | None = None,
-  ) -> pending.Pending:
+  def tokenized(self, request, number, name=None) -> pending.Pending:
     """Return a request with nothing left to a default; see `AnyDecoder`."""
     name = name or f'Request {number}'
     self._check_ids(name, request.inputs)
@@ -101,7 +96,6 @@ class TokenDecoder(bound_pair.BoundPair, pending.AnyDecoder):
     return tokens[0] if is_one else tokens
 
   def _check_ids(self, name: str, ids: Sequence[int]) -> None:
-    """Check the token ids of an input; see `generate`."""
     if isinstance(ids, str) or not hasattr(ids, '__len__'):
       raise ValueError(f'{name} must be a list of ids, got {ids!r}.')
     size, limit = self.target_model.vocab_size, self.options.inputs_length
@@ -120,6 +114,5 @@ class TokenDecoder(bound_pair.BoundPair, pending.AnyDecoder):
 
 
 def _is_one_input(ids: Any) -> bool:
-  """Return whether ids are those of a single input."""
   is_some = hasattr(ids, '__len__') and len(ids) > 0
   return is_some and not isinstance(ids[0], str) and np.ndim(ids[0]) == 0

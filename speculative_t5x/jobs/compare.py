@@ -143,7 +143,6 @@ class _Run:
 
 
 def _read(folder: str | os.PathLike[str]) -> list[_Run]:
-  """Read the runs of a finished output folder."""
   results = user_paths.expand(folder) / 'results.jsonl'
   predictions = results.with_name('predictions.jsonl')
   records = runs_lib.read(results) if results.is_file() else []

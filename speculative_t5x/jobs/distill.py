@@ -8,9 +8,12 @@ import inspect
 
 import jax
 
-from speculative_t5x.jobs import target_decodes as decodes_lib
+from speculative_t5x.jobs import infer
+from speculative_t5x.jobs.inference import infer_setup
+from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.jobs.outputs import training_settings
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading.compatibility import pairing
@@ -20,6 +23,7 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research import arguments
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
+from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
@@ -29,6 +33,38 @@ from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import task_examples
 from speculative_t5x.training import trainer
+
+
+@dataclasses.dataclass(frozen=True)
+class Decodes:
+  """Outputs of a target to train on: an infer job, whose folder keeps them.
+
+  The job is resumed where it was interrupted. What is damaged is made again.
+  """
+
+  setup: infer_setup.InferSetup  # of a job that writes tokens
+  folder: checkpoints.Path  # of all decodes
+  name: str  # of the folder of these decodes in it
+
+  def read(
+      self, target: checkpoints.Path, config: network_lib.Network
+  ) -> batches.TokenPairs:
+    """Decode what is missing, and return all as examples."""
+    folder = user_paths.expand(self.folder) / self.name
+    with errors.prefixed('DECODES_DIR', chunks.OtherSettingsError):
+      setup = dataclasses.replace(self.setup, output_dir=str(folder))
+      record = infer.infer(setup)
+    if record.target.checkpoint != str(target):
+      raise ValueError(
+          f'The infer job of {folder} decodes {record.target.checkpoint}, and'
+          f' the draft model is distilled from {target}. Give both the same'
+          ' CHECKPOINT_PATH.'
+      )
+    path = folder / 'predictions.jsonl'
+    with folder_lock.hold(folder):  # another training's job rewrites the file
+      pairs = predictions_lib.read_pairs(path)
+    inputs, outputs = zip(*pairs, strict=True)
+    return batches.pad(inputs, outputs, config, str(path))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,9 +86,9 @@ class DistillSetup:
 
   checkpoint_path: checkpoints.Path
   draft: origins.Origin
-  decodes: Sequence[decodes_lib.Decodes]
+  decodes: Sequence[Decodes]
   references: Sequence[task_examples.References] = ()
-  validation: Mapping[int, decodes_lib.Decodes]
+  validation: Mapping[int, Decodes]
   model_dir: checkpoints.Path
   learning_rate_fn: schedules.LearningRateFn
   settings: trainer.Settings
@@ -197,7 +233,6 @@ def _special_ids(
     network: network_lib.Network,
     end: int | None,
 ) -> contracts.SpecialIds:
-  """Return the special ids of the target's outputs."""
   ids = network.special_ids
   if target.special_ids is None:
     return ids if end is None else dataclasses.replace(ids, end=end)

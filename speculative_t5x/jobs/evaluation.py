@@ -73,14 +73,9 @@ class EvalSetup:
   loggers: Sequence[Callable[..., seqio.Logger]] = ()
 
   def __post_init__(self):
-    arguments.check_counts(
-        gamma=self.gamma,
-        num_decodes=self.num_decodes,
-        batch_size=self.batch_size,
-        repeats=self.repeats,
-        chunk_batches=self.chunk_batches,
-        num_examples=self.num_examples,
-    )
+    counts = 'gamma', 'num_decodes', 'batch_size', 'repeats', 'chunk_batches'
+    counts += ('num_examples',)
+    arguments.check_counts(**{name: getattr(self, name) for name in counts})
     if self.search is not None:
       workload_lib.check_search(
           self.search,
@@ -152,6 +147,7 @@ class _Evaluation:
 
   def chunks(self, samplings: sampling_lib.Pair) -> chunks_lib.Chunks:
     """Return the chunks of one configuration; write nothing yet."""
+    search = self.setup.search
     return chunks_lib.Chunks(
         self.setup.output_dir,
         self.setup.workload.new_record(
@@ -163,7 +159,7 @@ class _Evaluation:
             unknown_inputs=self.examples.num_unknown,
             batch_size=self.batch_size,
             repeats=self.setup.repeats,
-            **workload_lib.search_settings(self.setup.search),
+            **(dataclasses.asdict(search) if search else {}),
         ),
         {
             'chunk_batches': self.setup.chunk_batches,

@@ -8,7 +8,6 @@ import itertools
 from speculative_t5x.jobs.inference import infer_on_cluster
 from speculative_t5x.jobs.inference import infer_output
 from speculative_t5x.jobs.inference import infer_setup
-from speculative_t5x.jobs.inference import infer_source
 from speculative_t5x.jobs.inference import inference
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import progress
@@ -33,7 +32,7 @@ def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
       stack.enter_context(folder_lock.hold(setup.output_dir))
     if setup.cluster is not None:
       return infer_on_cluster.write(setup)
-    source = infer_source.find(setup)
+    source = infer_setup.find_source(setup)
     read = source.inputs()
     if setup.inputs is None:
       # A data set that is missing fails here, before weights are read.
@@ -46,9 +45,7 @@ def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
       infer_output.print_all(job, read)
       return None
     settings = job.record()
-    chunks = infer_output.chunks_in(
-        setup.output_dir, settings, job.options()
-    )
+    chunks = infer_output.chunks_in(setup.output_dir, settings, job.options())
     return infer_output.write_all(
         job.take_all(read, chunks),
         shown,

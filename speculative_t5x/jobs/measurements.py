@@ -61,12 +61,7 @@ def find(
   for size in batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)
   target, examples = workload.read_task(least=num_examples)
-  placed = workload.place(
-      target,
-      drafters,
-      sizes=batch_sizes,
-      gamma=gamma,
-  )
+  placed = workload.place(target, drafters, sizes=batch_sizes, gamma=gamma)
   return placed, examples
 
 
@@ -132,9 +127,7 @@ class Measurements:
 
     The programs have the policy of the workload, which has the rule.
     """
-    settings = self._settings(
-        programs.decoder, workload, batch_size, samplings
-    )
+    settings = self._settings(programs.decoder, workload, batch_size, samplings)
     name = _name(settings, samplings)
     record = self.folder.find(settings, name) or self._time(
         programs, workload, samplings, settings, name
@@ -153,9 +146,7 @@ class Measurements:
   ) -> run_record.RunRecord:
     """Return the record of settings with times and quality, without alpha."""
     decoder = programs.decoder
-    batches = self._batches(
-        decoder, workload, settings.batch_size, samplings
-    )
+    batches = self._batches(decoder, workload, settings.batch_size, samplings)
     way = settings.reference and self.reference.way(samplings.target)
     record, *runs = walltimes.measure(programs, batches, settings, name, way)
     progress.say(f'{name}: scoring')
@@ -168,15 +159,12 @@ class Measurements:
   def _judge(
       self, decoder: token_decoder.TokenDecoder, run: interleaved.Run
   ) -> dict[str, float]:
-    """Return the task's metrics of a run over the timed examples."""
     outputs = predictions_lib.read(
         whole_batches.outputs(decoder, run.decoded, self.num_examples),
         self.examples.vocabulary,
         decoder.target_model.special_ids,
     )
-    values = task_metrics.compute(
-        self._timed, outputs.best, outputs.aux_values
-    )
+    values = task_metrics.compute(self._timed, outputs.best, outputs.aux_values)
     return task_metrics.quality(values)
 
   def accepted(
@@ -252,7 +240,6 @@ class Measurements:
   def _write(
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
   ) -> Sequence[acceptance.Written]:
-    """Return what the target wrote, for alpha."""
     if samplings not in self.written:
       num_rows = sharding.round_up(decoder.mesh, 1)
       settings = self.workload.settings(*samplings)
@@ -273,7 +260,6 @@ class Measurements:
       batch_size: int,
       samplings: sampling_lib.Pair,
   ) -> list[input_batch.InputBatch]:
-    """Return the batches of the examples that are timed."""
     settings = workload.settings(*samplings)
     batches = workload.batches(
         workload_lib.requests_of(self._timed, settings),
@@ -290,9 +276,7 @@ def _at(samplings: sampling_lib.Pair) -> str:
   return f'temperature {samplings.target.temperature:g}{kept}'
 
 
-def _name(
-    settings: run_record.RunRecord, samplings: sampling_lib.Pair
-) -> str:
+def _name(settings: run_record.RunRecord, samplings: sampling_lib.Pair) -> str:
   """Return the name of a configuration, for progress lines."""
   return (
       f'{readings.method(settings)}, gamma {settings.gamma}, batch'

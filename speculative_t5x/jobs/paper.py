@@ -186,7 +186,6 @@ def _save_points(
 
 
 def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:
-  """Return the paths of one file or of several."""
   if isinstance(records, str) or not isinstance(records, Sequence):
     return [records]
   return records

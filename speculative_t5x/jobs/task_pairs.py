@@ -58,25 +58,21 @@ _SCORED = {'table3', 'table5'}  # tables of acceptance, of all drafters
 
 @dataclasses.dataclass(frozen=True)
 class TaskPairs:
-  """A task with its target, and what drafts for it.
+  """A task with its target, and what drafts for it."""
 
-  Attributes:
-    name: Its name in the tables, and that of the folder of its records. 'EnDe'
-      and 'CNNDM' stand beside the paper's.
-    workload: Task and target.
-    drafts: Drafters by their names in the tables, to be timed. 'small', 'base'
-      and 'large' stand beside the paper's.
-    scored: Further drafters by their names. Only their acceptance is measured.
-    count: Runs a make-table job; takes its output folder, task and lengths.
-      Unigrams and bigrams of its counts are scored too; None for neither.
-  """
-
+  # Its name in the tables, and that of the folder of its records. 'EnDe' and
+  # 'CNNDM' stand beside the paper's.
   name: str
-  workload: workload_lib.Workload
+  workload: workload_lib.Workload  # task and target
+  # Drafters by their names in the tables, to be timed. 'small', 'base' and
+  # 'large' stand beside the paper's.
   drafts: Mapping[str, drafters_lib.Drafting]
+  # Further drafters by their names. Only their acceptance is measured.
   scored: Mapping[str, drafters_lib.Drafting] = dataclasses.field(
       default_factory=dict
   )
+  # Runs a make-table job; takes its output folder, task and lengths. Unigrams
+  # and bigrams of its counts are scored too; None for neither.
   count: Callable[..., object] | None = None
 
   def __post_init__(self):
@@ -98,13 +94,8 @@ class Settings:
   repeats: int = 3
 
   def __post_init__(self):
-    ranges.check_settings(
-        ranges.COUNT,
-        gamma=self.gamma,
-        num_examples=self.num_examples,
-        alpha_tokens=self.alpha_tokens,
-        repeats=self.repeats,
-    )
+    counts = 'gamma', 'num_examples', 'alpha_tokens', 'repeats'
+    ranges.check_settings(ranges.COUNT, **{x: getattr(self, x) for x in counts})
 
 
 def measure(
@@ -170,7 +161,6 @@ def _measure_task(
     tables: set[str],
     settings: Settings,
 ) -> Iterator[run_record.RunRecord]:
-  """Yield the records of all drafters of a task."""
   read = t5x_baseline.prepare(target).deferred()
   plain = task.workload.make_decoder(read, drafters_lib.Drafting(), gamma=1)
   written = {}

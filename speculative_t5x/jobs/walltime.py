@@ -149,9 +149,7 @@ def measure_walltime(setup: WalltimeSetup) -> list[run_record.RunRecord]:
       for measured, told in _measure_drafter(
           setup,
           task,
-          workload_lib.loaded(
-              decoder.with_drafter(drafter, setup.gammas[0])
-          ),
+          workload_lib.loaded(decoder.with_drafter(drafter, setup.gammas[0])),
           workloads,
       ):
         records += measured
@@ -171,7 +169,6 @@ def _check_rules(
     placed: placement.Placed,
     variants: Sequence[Sequence[workload_lib.Workload]],
 ) -> None:
-  """Check that each drafter fits its rules and policies."""
   target = placed.target
   model = network.NetworkModel(target.config, target.special_ids)
   for drafting, workloads in zip(placed.drafters, variants, strict=True):

@@ -311,13 +311,6 @@ def check_search(
   search.check_num_decodes(num_decodes)
 
 
-def search_settings(
-    search: beam_search.BeamSearch | None,
-) -> dict[str, Any]:
-  """Return the settings of a search for a record; none without one."""
-  return {} if search is None else dataclasses.asdict(search)
-
-
 def by_load(workload: Workload) -> tuple[Workload, int]:
   """Return a workload whose drafts are as long as pays with all its rows.
 

@@ -73,7 +73,6 @@ def name_of(path: str) -> str:
 def _in_words(
     name: str, description: ModelDescription | DrafterDescription
 ) -> str:
-  """Return name, size and dtype in one line."""
   count = description.num_params
   size = None if count is None else f'{count / 1e6:.3g}M parameters'
   return ', '.join(x for x in (name, size, description.dtype) if x)

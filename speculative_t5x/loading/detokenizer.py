@@ -55,11 +55,9 @@ class Detokenizer:
   ):
     """Begin with no token.
 
-    Args:
-      vocabulary: Gives the bytes of each id.
-      before: Token ids of the text that this one continues, as of a prompt.
-        Without any, a space at the beginning may be none of the text.
-      padding: An id without text, beside those of the vocabulary.
+    Padding has no text. `before` are token ids of the text that this one
+    continues, as of a prompt; without any, a space at the beginning may be none
+    of the text.
     """
     self._vocabulary = vocabulary
     self._padding = padding
@@ -107,11 +105,9 @@ class PieceBytes:
     self._known: dict[tuple[str, bool], bytes | None] = {}
 
   def __call__(self, piece: str, is_first: bool) -> bytes | None:
-    """Return the bytes of a piece; None if it leaves the text as it was.
+    """Return the bytes of a piece, as the first one of a text or a later one.
 
-    Args:
-      piece: The piece.
-      is_first: Whether the text has no piece yet.
+    None if it leaves the text as it was.
     """
     if (piece, is_first) not in self._known:
       self._known[piece, is_first] = self._bytes(piece, is_first)

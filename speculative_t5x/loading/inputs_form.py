@@ -11,17 +11,14 @@ from speculative_t5x.loading import vocabularies
 
 @dataclasses.dataclass(frozen=True)
 class InputsForm:
-  """Ids that stand around those of a text in an input.
+  """Ids that stand around those of a text in an input."""
 
-  Attributes:
-    begin: Ids before those of the text, as the beginning of a text; those that
-      the text spells itself, as a chat's does, are not repeated.
-    end: Ids behind them: the end of sequence, where an encoder reads it.
-    is_continued: Whether an output continues it, as that of a decoder alone.
-  """
-
+  # Ids before those of the text, as the beginning of a text; those that the
+  # text spells itself, as a chat's does, are not repeated.
   begin: tuple[int, ...] = ()
+  # Ids behind them: the end of sequence, where an encoder reads it.
   end: tuple[int, ...] = ()
+  # Whether an output continues it, as that of a decoder alone.
   is_continued: bool = False
 
   def cut(self, ids: Sequence[int], limit: int) -> tuple[list[int], bool]:
@@ -45,10 +42,7 @@ class InputsForm:
     return inputs if self.is_continued else ()
 
 
-def of(
-    vocabulary: vocabularies.Vocabulary,
-    target: models.Found,
-) -> InputsForm:
+def of(vocabulary: vocabularies.Vocabulary, target: models.Found) -> InputsForm:
   """Return the form of a target's inputs, by its vocabulary and network."""
   end = (target.special_ids.end,) if target.config.ends_inputs else ()
   is_continued = target.special_ids.start is None

@@ -23,14 +23,12 @@ def choose(
     vocabulary: vocabularies.Vocabulary,
     languages: Sequence[str] | None,
 ) -> _Model:
-  """Return a target with its vocabulary, for languages.
+  """Return a target, loaded or not, with its vocabulary, for languages.
 
-  Args:
-    target: A `models.Found`, loaded or not.
-    vocabulary: Its vocabulary.
-    languages: Codes of the source and of the target language, as the vocabulary
-      has them, for example ('eng_Latn', 'deu_Latn'); None for those that the
-      files of both name.
+  These are codes of the source and of the target language, as the vocabulary
+  has them, for example ('eng_Latn', 'deu_Latn'); None for those that the files
+  of both name.
+
   Raises:
     ValueError: if a language is needed and not given, or given and not needed,
       or the vocabulary does not have it as a special or added token.

@@ -259,14 +259,8 @@ def find_model(
   """Return all that is known of a model without its weights.
 
   Names and shapes of its parameters are compared with the network's, and the
-  vocabulary with both.
-
-  Args:
-    checkpoint: The opened checkpoint.
-    config, dtype, mesh, rules: See `load_model`.
-    vocabulary: Its vocabulary; None for a model whose target has one.
-    languages: See `languages.choose`.
-    max_padded_ids: See `fit_vocabulary`.
+  vocabulary with both; it is None for a model whose target has one. For the
+  other arguments see `load_model`, `languages.choose` and `fit_vocabulary`.
   """
   config = network_of(checkpoint, config, dtype or chips.suited_dtype())
   # Before memory is counted for it, or a job compiles.

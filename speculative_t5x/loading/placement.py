@@ -73,13 +73,11 @@ def place(
 ) -> Placed:
   """Find drafters, and place them and the target on the devices.
 
-  Args:
-    target: The target.
-    find: Returns the drafters, which take the mesh of the target given.
-    lengths: Of the texts to decode.
-    sizes: Batch sizes, each of which the data axis divides; None to choose one.
-    mesh_shape: Devices along 'data' and 'model', which may be given with the
-      target's mesh; None to choose them.
+  `find` returns the drafters, which take the mesh of the target given. Lengths
+  are of the texts to decode. The data axis divides each of the batch sizes. The
+  shape, devices along 'data' and 'model', may be given with the target's mesh.
+  Sizes and shape are chosen where they are None.
+
   Raises:
     DoesNotFitError: with what decoding needs, and how much of it is missing.
   """
@@ -154,10 +152,8 @@ def training_mesh(
 ) -> jax.sharding.Mesh | None:
   """Return the mesh of a training, on which its parameters are not counted.
 
-  Args:
-    num_examples: Examples that are computed together.
-    mesh_shape: Devices along 'data' and 'model'; None for as many along 'data'
-      as divide the examples.
+  So many examples are computed together. The shape counts devices along 'data'
+  and 'model'; None for as many along 'data' as divide the examples.
   """
   if mesh_shape is None:
     mesh_shape = math.gcd(jax.local_device_count(), num_examples), 1

@@ -45,21 +45,17 @@ class TensorMap:
   A tensor whose name becomes 'a/b,c/kernel' holds 'a/b/kernel' and then
   'a/c/kernel'. Several tensors may become one parameter: the first one is read,
   and others must equal it.
-
-  Attributes:
-    name: Names the family in errors.
-    rules: Make a parameter's name of a tensor's, one after the other and before
-      those of all families: see `_COMMON`.
-    embedding: The parameter that is the head too where that is tied.
-    ignored: Pattern of tensors that no network uses.
-    is_transposed: Whether kernels of layers lie as [out, in].
   """
 
-  name: str
+  name: str  # names the family in errors
+  # Make a parameter's name of a tensor's, one after the other and before those
+  # of all families: see `_COMMON`.
   rules: Rules
+  # The parameter that is the head too where that is tied.
   embedding: str = 'decoder/token_embedder/embedding'
+  # Pattern of tensors that no network uses.
   ignored: str = r'\.rotary_emb\.inv_freq$'
-  is_transposed: bool = True
+  is_transposed: bool = True  # whether kernels of layers lie as [out, in]
 
   def sources(
       self, folder: epath.Path, stored: Collection[str], network: Any

@@ -40,28 +40,21 @@ class TableError(ranges.ArgumentError):
 
 @dataclasses.dataclass(frozen=True)
 class TokenCounts:
-  """Counts of tokens and of pairs of tokens.
+  """Counts of tokens and of pairs of tokens."""
 
-  Attributes:
-    counts: [pieces] int64, occurrences of each token.
-    totals: [contexts] int64, tokens that follow each context.
-    num_next: [contexts] int64, different tokens that follow each context.
-    next_tokens: [contexts, kept] int32, the most frequent of them, the most
-      frequent one first.
-    next_counts: [contexts, kept] int64, how often these follow; 0 fills a row.
-    eos_id: End of sequence of the vocabulary.
-    vocabulary: What identifies the vocabulary; None if that is not known.
-    origin: Which texts were counted.
-  """
-
-  counts: np.ndarray
-  totals: np.ndarray
+  counts: np.ndarray  # [pieces] int64, occurrences of each token
+  totals: np.ndarray  # [contexts] int64, tokens that follow each context
+  # [contexts] int64, different tokens that follow each context.
   num_next: np.ndarray
+  # [contexts, kept] int32, the most frequent of them, the most frequent one
+  # first.
   next_tokens: np.ndarray
+  # [contexts, kept] int64, how often these follow; 0 fills a row.
   next_counts: np.ndarray
-  eos_id: int
+  eos_id: int  # end of sequence of the vocabulary
+  # What identifies the vocabulary; None if that is not known.
   vocabulary: vocabularies.Fingerprint | None
-  origin: str
+  origin: str  # which texts were counted
 
   @property
   def num_pieces(self) -> int:
@@ -95,12 +88,8 @@ class TokenCounts:
   ) -> None:
     """Check that the counts, read from a path, are of a model's vocabulary.
 
-    Args:
-      path: Names them in errors.
-      vocab_size: Width of the model's logits.
-      eos_id: The model's end of sequence.
-      vocabulary: The model's; None if it is not known.
-      max_padded_ids: How many logits may have no id in the vocabulary.
+    `vocab_size` is the width of the model's logits, of which so many may have
+    no id in the vocabulary; that is None if it is not known.
     """
     identity = vocabulary and vocabularies.fingerprint(vocabulary)
     padded = vocab_size - self.num_pieces
@@ -169,11 +158,9 @@ def count(
 ) -> TokenCounts:
   """Count the tokens of texts and the pairs of tokens next to each other.
 
-  Args:
-    texts: Token ids of each, the end of sequence included; read once.
-    num_pieces: Size of the vocabulary; more if the texts hold larger ids.
-    num_kept: Continuations to store per context, at least 1.
-    eos_id, vocabulary, origin: See `TokenCounts`.
+  The texts are token ids, the end of sequence included, and are read once.
+  There are more pieces if they hold larger ids. Of continuations, at least 1,
+  so many are stored per context. For the other arguments see `TokenCounts`.
   """
   previous, following, counts = _count_pairs(texts)
   if not counts.size:

@@ -49,9 +49,7 @@ class ByLoad(draft_length.DraftsOn):
     """True if it always wants gamma draft tokens."""
     return self.cap is None
 
-  def num_wanted(
-      self, state: None, num_remaining: jax.Array, gamma: int
-  ) -> jax.Array:
+  def num_wanted(self, state, num_remaining, gamma: int) -> jax.Array:
     wanted = super().num_wanted(state, num_remaining, gamma)
     return wanted if self.cap is None else jnp.minimum(wanted, self.cap)
 
@@ -115,12 +113,8 @@ class Load:
   ) -> None:
     """Add what the steps since the last return showed.
 
-    Args:
-      cap: That they were made with.
-      num_calls: Target calls of rows.
-      accepted_at: [gamma], how many of these accepted a draft token at each
-        position.
-      seconds_per_step: None where steps were not timed.
+    By target calls of rows with the cap, [gamma] of these accepted a draft
+    token at each position. Steps that were not timed have no seconds.
     """
     for total, new in (self._calls, num_calls), (self._accepted, accepted_at):
       new = np.broadcast_to(new, total.shape)[:cap]

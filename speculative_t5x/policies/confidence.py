@@ -69,12 +69,7 @@ class Confidence(draft_length.DraftsOn):
     return jnp.full((rows,), self.threshold, jnp.float32)
 
   def continues(
-      self,
-      state: jax.Array,
-      progress: None,
-      logits: jax.Array,
-      tokens: jax.Array,
-      gamma: int,
+      self, state, progress, logits, tokens, gamma: int
   ) -> tuple[jax.Array, None]:
     return self.certainty(logits, tokens) >= state, progress
 

@@ -24,11 +24,6 @@ class ExpectedSpeed(running_rate.RunningRate, draft_length.DraftsOn):
 
   kind = 'expected_speed'
 
-  def num_wanted(
-      self,
-      state: running_rate.Tested,
-      num_remaining: jax.Array,
-      gamma: int,
-  ) -> jax.Array:
+  def num_wanted(self, state, num_remaining, gamma: int) -> jax.Array:
     speeds = self.expect(state, gamma).speeds
     return jnp.argmax(speeds, axis=1).astype(jnp.int32)

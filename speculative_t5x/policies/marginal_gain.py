@@ -19,17 +19,13 @@ from speculative_t5x.speculation import ranges
 
 
 class _Doubt(NamedTuple):
-  """A draft so far, and the bounds of its length.
+  """A draft so far, and the bounds of its length."""
 
-  Attributes:
-    num_drafted: [rows] int32, its tokens.
-    reach: [rows] float32, log-probability that all of them are accepted.
-    needed: [rows, gamma + 1] float32, the least log-probability with which a
-      draft of each length goes on.
-  """
-
-  num_drafted: jax.Array
+  num_drafted: jax.Array  # [rows] int32, its tokens
+  # [rows] float32, log-probability that all of them are accepted.
   reach: jax.Array
+  # [rows, gamma + 1] float32, the least log-probability with which a draft of
+  # each length goes on.
   needed: jax.Array
 
 
@@ -60,27 +56,16 @@ class MarginalGain(running_rate.RunningRate):
     super().__post_init__()
     ranges.check_settings(ranges.COEFFICIENT, exponent=self.exponent)
 
-  def num_wanted(
-      self,
-      state: running_rate.Tested,
-      num_remaining: jax.Array,
-      gamma: int,
-  ) -> jax.Array:
+  def num_wanted(self, state, num_remaining, gamma: int) -> jax.Array:
     pays = jnp.argmax(self.expect(state, gamma).speeds, axis=1) > 0
     return jnp.where(pays, gamma, 0).astype(jnp.int32)
 
-  def begin(
-      self, state: running_rate.Tested, num_drafted: jax.Array, gamma: int
-  ) -> _Doubt:
+  def begin(self, state, num_drafted: jax.Array, gamma: int) -> _Doubt:
     # Once per draft: small operations take a while on each token.
-    return _Doubt(
-        num_drafted,
-        jnp.zeros(num_drafted.shape, jnp.float32),
-        self._needed(state, gamma),
-    )
+    reach = jnp.zeros(num_drafted.shape, jnp.float32)
+    return _Doubt(num_drafted, reach, self._needed(state, gamma))
 
   def _needed(self, state: running_rate.Tested, gamma: int) -> jax.Array:
-    """Return `_Doubt.needed`."""
     alpha, speeds = self.expect(state, gamma)
     times = self.times(gamma)
     more = np.arange(1, gamma + 1)
@@ -94,12 +79,7 @@ class MarginalGain(running_rate.RunningRate):
     return jnp.log(jnp.maximum(needed, 0))
 
   def continues(
-      self,
-      state: running_rate.Tested,
-      progress: _Doubt,
-      logits: jax.Array,
-      tokens: jax.Array,
-      gamma: int,
+      self, state, progress: _Doubt, logits, tokens, gamma: int
   ) -> tuple[jax.Array, _Doubt]:
     log_probs = confidence.token_log_probs(logits, tokens)
     progress = progress._replace(

@@ -19,27 +19,18 @@ from speculative_t5x.speculation import widths
 
 
 class Tested(NamedTuple):
-  """Draft tokens of each row, of which older ones weigh less.
+  """Draft tokens of each row, of which older ones weigh less."""
 
-  Attributes:
-    accepted: [rows] float32.
-    tested: [rows] float32, accepted or rejected.
-  """
-
-  accepted: jax.Array
-  tested: jax.Array
+  accepted: jax.Array  # [rows] float32
+  tested: jax.Array  # [rows] float32, accepted or rejected
 
 
 class Expected(NamedTuple):
-  """The expectations of a row.
+  """The expectations of a row."""
 
-  Attributes:
-    alpha: [rows] float32, acceptance rate.
-    speeds: [rows, gamma + 1] float32, tokens per t1 with 0 to gamma draft
-      tokens per block, by Theorem 3.8.
-  """
-
-  alpha: jax.Array
+  alpha: jax.Array  # [rows] float32, acceptance rate
+  # [rows, gamma + 1] float32, tokens per t1 with 0 to gamma draft tokens per
+  # block, by Theorem 3.8.
   speeds: jax.Array
 
 

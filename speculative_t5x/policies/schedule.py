@@ -46,9 +46,7 @@ class Schedule(draft_length.DraftsOn):
     """Return the number of target calls so far, [rows] int32."""
     return jnp.zeros((rows,), jnp.int32)
 
-  def num_wanted(
-      self, state: jax.Array, num_remaining: jax.Array, gamma: int
-  ) -> jax.Array:
+  def num_wanted(self, state, num_remaining, gamma: int) -> jax.Array:
     # Past its end the list stays at its last entry.
     last = len(self.lengths) - 1
     lengths = jnp.asarray(self.lengths, jnp.int32)

@@ -44,12 +44,11 @@ class Progress:
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TimeRemainingColumn(),
-        progress.TextColumn('{task.fields[note]}', markup=False),
         console=terminal,
         auto_refresh=False,
         disable=not terminal.is_terminal,
     )
-    self._task = self._bar.add_task(name, total=total, note='')
+    self._task = self._bar.add_task(name, total=total)
     self._last_line = time.monotonic()
     self._num_printed: int | None = None
 
@@ -69,12 +68,12 @@ class Progress:
       self._num_printed = task.completed
       print(_line(task, self._unit), file=_stream())
 
-  def show(self, num_done: int, note: str = '') -> None:
-    """Show how many batches are done, and a note on them."""
+  def show(self, num_done: int) -> None:
+    """Show how many batches are done."""
     task, now = self._bar.tasks[self._task], time.monotonic()
     if num_done == task.completed:
       return
-    self._bar.update(self._task, completed=num_done, note=note, refresh=True)
+    self._bar.update(self._task, completed=num_done, refresh=True)
     is_due = task.finished or now - self._last_line >= _SECONDS_BETWEEN_LINES
     if self._bar.disable and is_due:
       self._last_line, self._num_printed = now, num_done
@@ -82,10 +81,9 @@ class Progress:
 
 
 def _line(task: progress.Task, unit: str) -> str:
-  note = f', {task.fields["note"]}' if task.fields['note'] else ''
   if task.total is None:
-    return f'{task.description}: {unit} done: {task.completed:.0f}{note}'
+    return f'{task.description}: {unit} done: {task.completed:.0f}'
   line = f'{task.description}: {task.completed:.0f} of {task.total:.0f} {unit}'
   if task.time_remaining is not None:  # known after two batches
     line += f', {duration(task.time_remaining)} left'
-  return line + note
+  return line

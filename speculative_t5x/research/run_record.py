@@ -138,19 +138,13 @@ SAMPLING_KEYS = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunOrigin:
-  """When a run was made, and by which job and code."""
+  """When a run was made, by which job and code, and of which examples."""
 
   schema_version: int = SCHEMA_VERSION
   created: str | None = None
   package_version: str | None = None
   commit: str | None = None
   job: str | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunInputs:
-  """The examples that were decoded."""
-
   task: str | None = None
   split: str | None = None
   num_examples: int | None = None
@@ -233,7 +227,7 @@ class RunTimes:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunMeasurement:
-  """The timing of a run, its programs, and another system beside it."""
+  """The timing of a run, another system beside it, and the outputs' quality."""
 
   reference: Reference | None = None
   compile_s: BothRuns | None = None
@@ -241,12 +235,6 @@ class RunMeasurement:
   rounds: int | None = None
   warmup: int | None = None
   warnings: tuple[str, ...] | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunQuality:
-  """Likeness of target and drafter, and quality of the outputs."""
-
   alpha: Alpha | None = None
   rule_alpha: Alpha | None = None
   quality: BothRuns | None = None  # metrics of the task by name
@@ -255,10 +243,7 @@ class RunQuality:
 
 # Fields of the last base come first.
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunRecord(
-    RunQuality, RunMeasurement, RunTimes, RunCounts, RunSettings, RunInputs,
-    RunOrigin,
-):  # fmt: skip
+class RunRecord(RunMeasurement, RunTimes, RunCounts, RunSettings, RunOrigin):
   """One configuration of a job: its settings, and what was measured.
 
   Rates lie in [0, 1]. Times are seconds, unless the name ends in `_ms`.

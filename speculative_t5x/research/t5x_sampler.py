@@ -111,7 +111,6 @@ def _decode(
     params: contracts.Params,
     examples: input_batch.InputBatch,
 ) -> report.Report:
-  """Decode examples by T5X and count what it wrote."""
   tokens = examples.inputs
   rows = tokens.shape[0]
   batch = {

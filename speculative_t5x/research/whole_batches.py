@@ -41,9 +41,7 @@ def ways(
 ) -> tuple[Way, Way]:
   """Return what decodes batches plainly, and speculatively.
 
-  Args:
-    pair: Target and drafter.
-    search: A beam search in place of samples; None for none.
+  Both search where a search is given, in place of samples.
   """
   if search is None:
     make = lambda pair: functools.partial(decode, pair)

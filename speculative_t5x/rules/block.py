@@ -41,12 +41,7 @@ class BlockVerification:
   name = 'block'
   is_lossless = True
 
-  def __call__(
-      self,
-      scores: contracts.Scores,
-      draft: contracts.Draft,
-      accept_uniforms: jax.Array,
-  ) -> contracts.Verdict:
+  def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
     weights = _prefix_weights(scores.probs, draft)
     num_accepted = _longest_prefix(
         weights[:, 1:],

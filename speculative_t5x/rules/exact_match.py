@@ -3,7 +3,6 @@
 """Exact match: a draft token is accepted if the target draws the same one."""
 
 from flax import struct
-import jax
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import verification
@@ -27,12 +26,7 @@ class ExactMatch:
   name = 'exact_match'
   is_lossless = True
 
-  def __call__(
-      self,
-      scores: contracts.Scores,
-      draft: contracts.Draft,
-      accept_uniforms: jax.Array,
-  ) -> contracts.Verdict:
+  def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
     # Without q: a drafter that states a wrong one changes nothing.
     as_point_masses = contracts.Draft(draft.tokens, draft.lengths)
     return verification.verify(scores.probs, as_point_masses, accept_uniforms)

@@ -42,12 +42,7 @@ class Lenience:
   name = 'lenience'
   is_lossless = False
 
-  def __call__(
-      self,
-      scores: contracts.Scores,
-      draft: contracts.Draft,
-      accept_uniforms: jax.Array,
-  ) -> contracts.Verdict:
+  def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
     p = verification.target_token_probs(scores.probs, draft)
     q = verification.draft_token_probs(draft, p.dtype)
     lenience = self.lenience.astype(p.dtype)

@@ -3,7 +3,6 @@
 """Rejection sampling: Appendix A.2 of Leviathan et al. (2023), as a control."""
 
 from flax import struct
-import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
@@ -26,12 +25,7 @@ class RejectionSampling:
   name = 'rejection_sampling'
   is_lossless = True
 
-  def __call__(
-      self,
-      scores: contracts.Scores,
-      draft: contracts.Draft,
-      accept_uniforms: jax.Array,
-  ) -> contracts.Verdict:
+  def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
     p = scores.probs[:, :-1]
     q = verification.draft_probs(draft, p.shape[-1], p.dtype)
     # Tokens with p = 0 bound nothing: 0 / 0 would make every ratio NaN.

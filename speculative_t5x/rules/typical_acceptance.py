@@ -31,12 +31,7 @@ class TypicalAcceptance:
   name = 'typical_acceptance'
   is_lossless = False
 
-  def __call__(
-      self,
-      scores: contracts.Scores,
-      draft: contracts.Draft,
-      accept_uniforms: jax.Array,
-  ) -> contracts.Verdict:
+  def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
     del accept_uniforms  # nothing is drawn to accept
     p = verification.target_token_probs(scores.probs, draft)
     # entr(0) is 0, where -p log p would be NaN.

@@ -19,12 +19,9 @@ _MAX_SHOWN = 60  # characters of a field or a value in a message
 class ApiError(fastapi.HTTPException):
   """A request that is refused, or has failed.
 
-  Attributes:
-    status_code: Status of HTTP.
-    detail: Reason, and what to do.
-    param: Field of the request that is to blame, if one is.
-    code: Word by which programs know the error.
-    headers: Further headers of the response.
+  The detail is the reason, and what to do; `param` the field of the request
+  that is to blame, if one is, and `code` a word by which programs know the
+  error.
   """
 
   def __init__(

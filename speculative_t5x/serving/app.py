@@ -58,28 +58,19 @@ async def _at_end() -> AsyncIterator[contextlib.ExitStack]:
 
 @dataclasses.dataclass(eq=False)
 class Server:
-  """A server of completions.
+  """A server of completions; its `app` is the application of ASGI."""
 
-  Attributes:
-    decoder: Turns texts to tokens and back.
-    service: Decodes tokens.
-    model: Name of the model.
-    fingerprint: Name of all that samples depend on beside a request.
-    plain: Decodes the same tokens by the target alone, as another model; None
-      for no such model.
-    examples: Inputs that the page offers.
-    search: Beam search of requests that ask for beams; None for no such.
-    api_key: Key that requests must have; None for any request.
-    app: The application of ASGI.
-  """
-
-  decoder: text_decoder.TextDecoder
+  decoder: text_decoder.TextDecoder  # turns texts to tokens and back
   service: service_lib.Service
-  model: str
-  fingerprint: str
+  model: str  # name of the model
+  fingerprint: str  # name of all that samples depend on beside a request
+  # Decodes the same tokens by the target alone, as another model; None for no
+  # such model.
   plain: service_lib.Service | None = None
-  examples: Sequence[str] = ()
+  examples: Sequence[str] = ()  # inputs that the page offers
+  # Beam search of requests that ask for beams; None for no such.
   search: beam_search.BeamSearch | None = None
+  # Key that requests must have; None for any request.
   api_key: str | None = None
 
   def __post_init__(self):
@@ -211,7 +202,6 @@ class Server:
     return reply.whole(running.choices, await running.all_pieces())
 
   def _finish(self, running: running_lib.Running) -> None:
-    """End a completion, however far it came."""
     running.close()
     self._metrics.count(running)
     self._running.discard(running)

@@ -29,22 +29,16 @@ _SHIFT = 38  # of the number of a line in a seed
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-  """A line of a batch.
+  """A line of a batch."""
 
-  Attributes:
-    number: Its number, from 0 on.
-    text: Its bytes, each as a character.
-    custom_id: Its name; None if it has none.
-    body: Its request; None for one that is not sound.
-    error: Reason why it is not decoded; None if it may be.
-    completion: The request once it was tokenized.
-  """
-
-  number: int
-  text: str
-  custom_id: str | None = None
+  number: int  # its number, from 0 on
+  text: str  # its bytes, each as a character
+  custom_id: str | None = None  # its name; None if it has none
+  # Its request; None for one that is not sound.
   body: schemas.CompletionRequest | None = None
+  # Reason why it is not decoded; None if it may be.
   error: api_error.ApiError | None = None
+  # The request once it was tokenized.
   completion: completions.Completion | None = None
 
   @property
@@ -55,19 +49,13 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-  """The values that all lines share.
+  """The values that all lines share."""
 
-  Attributes:
-    decoder: Turns texts to tokens and back.
-    model: Name of the model.
-    fingerprint: Name of all that samples depend on beside a request.
-    seed: Of lines without one, of 31 bits: with the number of the line, it
-      decides their samples.
-  """
-
-  decoder: text_decoder.TextDecoder
-  model: str
-  fingerprint: str
+  decoder: text_decoder.TextDecoder  # turns texts to tokens and back
+  model: str  # name of the model
+  fingerprint: str  # name of all that samples depend on beside a request
+  # Of lines without one, of 31 bits: with the number of the line, it decides
+  # their samples.
   seed: int
 
   def read(self, lines: Iterable[Line]) -> Iterator[Line]:
@@ -90,9 +78,7 @@ class Batch:
   ) -> dict[str, Any]:
     """Return the line of the output of a line that was read.
 
-    Args:
-      line: The line.
-      outcomes: The result of each of its requests, or the reason for none.
+    The outcomes are the result of each of its requests, or the reason for none.
     """
     # The same each time that the batch is decoded.
     name = f'{line.number} {line.text}'.encode()

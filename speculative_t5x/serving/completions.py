@@ -22,31 +22,21 @@ class Completion:
   """A request for completions that can be decoded.
 
   Choices are numbered prompt by prompt.
-
-  Attributes:
-    body: The request.
-    seed: Of 63 bits; with the number of a prompt it decides its samples.
-    requests: A request of token ids per prompt.
   """
 
   body: schemas.CompletionRequest
-  seed: int
-  requests: Sequence[request_lib.Request]
+  seed: int  # of 63 bits; with the number of a prompt it decides its samples
+  requests: Sequence[request_lib.Request]  # a request of token ids per prompt
 
 
 @dataclasses.dataclass(frozen=True)
 class Offer:
-  """An offer of a server, or of a batch, to requests.
+  """An offer of a server, or of a batch, to requests."""
 
-  Attributes:
-    decoder: Turns texts to tokens and back.
-    models: Names of the models, and whether each has a drafter that reads
-      hints.
-    search: Beam search of requests that ask for beams; None for no such.
-  """
-
-  decoder: text_decoder.TextDecoder
+  decoder: text_decoder.TextDecoder  # turns texts to tokens and back
+  # Names of the models, and whether each has a drafter that reads hints.
   models: Mapping[str, bool]
+  # Beam search of requests that ask for beams; None for no such.
   search: beam_search.BeamSearch | None = None
 
   def read(
@@ -54,9 +44,8 @@ class Offer:
   ) -> Completion:
     """Return what a request asks for; tokenizing takes a while.
 
-    Args:
-      body: The request.
-      seed: Seed of a request without one; None to draw one.
+    The seed is that of a request without one; None to draw one.
+
     Raises:
       ApiError: if it is not offered, or a prompt cannot be decoded whole.
     """
@@ -110,7 +99,6 @@ class Offer:
       seed: int,
       example_id: int,
   ) -> request_lib.Request:
-    """Return the request of a prompt."""
     prompt, options = body.prompts[number], self.decoder.options
     hints = body.prediction and body.prediction.content
     decoder = self.decoder

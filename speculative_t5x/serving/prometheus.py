@@ -35,11 +35,7 @@ class Metrics:
   """The metrics of a server."""
 
   def __init__(self, services: Sequence[service_lib.Service]):
-    """Begin with counts of 0.
-
-    Args:
-      services: Their queues are shown, as one.
-    """
+    """Begin with counts of 0; show the queues of the services as one."""
     self._registry = prometheus_client.CollectorRegistry()
     settings = {'namespace': 'speculative_t5x', 'registry': self._registry}
     self._counters = {
@@ -75,7 +71,6 @@ class Metrics:
         self._count_times(handle.times)
 
   def _count_times(self, times: service_lib.Times) -> None:
-    """Add the times of a request."""
     # A stop text ends a request before its rows have.
     ended = times.ended or time.monotonic()
     moments = ended, times.first_tokens or ended, times.begun or ended
@@ -83,7 +78,6 @@ class Metrics:
       metric.observe(moment - times.submitted)
 
   def _count_speculation(self, statistics: outcome.Statistics) -> None:
-    """Add the counts of an output."""
     for name, count in (
         ('drafts', statistics.drafted_histogram[1:].sum()),
         ('draft_tokens', statistics.num_drafted),

@@ -25,22 +25,16 @@ Pieces = Sequence[transcripts.Piece]
 
 @dataclasses.dataclass
 class Reply:
-  """The answer to a completion.
-
-  Attributes:
-    completion: The completion.
-    decoder: Its decoder.
-    fingerprint: Name of all that samples depend on beside the request.
-    id: Names the completion.
-    created: Seconds since 1970.
-  """
+  """The answer to a completion."""
 
   completion: completions.Completion
   decoder: text_decoder.TextDecoder
-  fingerprint: str
+  fingerprint: str  # name of all that samples depend on beside the request
+  # Names the completion.
   id: str = dataclasses.field(
       default_factory=lambda: f'cmpl-{uuid.uuid4().hex}'
   )
+  # Seconds since 1970.
   created: int = dataclasses.field(default_factory=lambda: int(time.time()))
 
   def event(
@@ -186,7 +180,6 @@ class Reply:
 
 
 def _speculation(statistics: outcome.Statistics) -> schemas.Speculation:
-  """Return the counts of an output."""
   num_idle, *drafted_histogram = statistics.drafted_histogram.tolist()
   histogram = statistics.accepted_histogram.tolist()
   histogram[0] -= num_idle  # target calls without draft tokens

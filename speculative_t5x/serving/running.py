@@ -22,22 +22,16 @@ from speculative_t5x.speculation import outcome
 
 @dataclasses.dataclass(eq=False)
 class Choice:
-  """One output of a completion.
+  """One output of a completion."""
 
-  Attributes:
-    index: Its number.
-    before: Last token id of the text that it continues; None for none.
-    transcript: Its text.
-    committed: Its newest tokens; None before the first.
-    num_tokens: Tokens that were handed out, end of sequence included.
-    finish_reason: 'stop' or 'length'; None while more may come.
-  """
-
-  index: int
+  index: int  # its number
+  # Last token id of the text that it continues; None for none.
   before: int | None
   transcript: transcripts.Transcript
+  # Its newest tokens; None before the first.
   committed: results.Decode | None = None
-  num_tokens: int = 0
+  num_tokens: int = 0  # tokens that were handed out, end of sequence included
+  # 'stop' or 'length'; None while more may come.
   finish_reason: str | None = None
 
   @property
@@ -109,10 +103,6 @@ class Running:
   ):
     """Submit all prompts, or none.
 
-    Args:
-      completion: The completion.
-      service: Decodes it.
-      decoder: Has its texts.
     Raises:
       BusyError: if too many requests wait.
     """
@@ -175,9 +165,7 @@ class Running:
     self.error = error
     self._changed.set()
 
-  def _keep(
-      self, prompt: int, number: int, committed: results.Decode
-  ) -> None:
+  def _keep(self, prompt: int, number: int, committed: results.Decode) -> None:
     """Keep the newest tokens of a choice; called in the service's thread."""
     self.choices_of(prompt)[number].committed = committed
     self._wake()

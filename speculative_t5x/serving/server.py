@@ -39,12 +39,7 @@ class Process(uvicorn.Server):
   """
 
   def __init__(self, server: app_lib.Server, grace_s: float):
-    """Configure uvicorn.
-
-    Args:
-      server: Answers requests.
-      grace_s: Seconds in which those that run may end.
-    """
+    """Configure uvicorn; requests that run may end in so many seconds."""
     config = uvicorn.Config(
         server.app,
         http='h11',

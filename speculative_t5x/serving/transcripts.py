@@ -14,18 +14,11 @@ from speculative_t5x.loading import detokenizer
 
 
 class Piece(NamedTuple):
-  """Tokens, and the text that they add together.
+  """Tokens, and the text that they add together."""
 
-  Attributes:
-    first: Index of the first token.
-    last: Index of the last token.
-    offset: Where the text begins in that of the output.
-    text: The text.
-  """
-
-  first: int
-  last: int
-  offset: int
+  first: int  # index of the first token
+  last: int  # index of the last token
+  offset: int  # where the text begins in that of the output
   text: str
 
 
@@ -46,11 +39,8 @@ class Transcript:
   ):
     """Begin with no token.
 
-    Args:
-      texts: Makes the text of the tokens; has none yet.
-      stops: Texts before which the text ends.
-      by_token: Whether each token becomes a piece of its own, unless it ends
-        within a character.
+    Before a stop text the text ends. By token, each becomes a piece of its own,
+    unless it ends within a character.
     """
     self._texts = texts
     self._stops = stops
@@ -66,9 +56,7 @@ class Transcript:
   def read(self, tokens: Sequence[int], has_ended: bool) -> list[Piece]:
     """Return the pieces that can be released now.
 
-    Args:
-      tokens: All token ids so far, without an end of sequence.
-      has_ended: Whether no more come.
+    The tokens are all ids so far, without an end of sequence.
     """
     for token in tokens[self._num_read :]:
       if self.is_stopped:

@@ -92,23 +92,17 @@ class DistillationModel(model_lib.SpeculativeModel):
     return self._draft.drafting(self._target_source(), params['draft'])
 
   def loss_fn(
-      self,
-      params: Any,
-      batch: Mapping[str, jax.Array],
-      dropout_rng: jax.Array | None,
+      self, params, batch, dropout_rng
   ) -> tuple[jax.Array, metrics_lib.MetricsMap]:
     """Compute how far the draft model is from the target.
 
     A draft without an encoder reads the output of the target's. Weights of
     tokens and the normalizing factor have T5X's meaning. There is no z-loss and
-    no label smoothing: the target is what is to be learnt.
+    no label smoothing: the target is what is to be learnt. The batch has the
+    features of `ExampleIdConverter`, packed or not. The key is of the draft
+    model's dropout, None for none; the target never has any. Gradients reach
+    the draft's parameters alone.
 
-    Args:
-      params: The parameters of target and draft; gradients reach the draft's
-        alone.
-      batch: Features of `ExampleIdConverter`, packed or not.
-      dropout_rng: Key of the draft model's dropout; None for no dropout. The
-        target never has dropout.
     Returns:
       The loss [] float32; and T5X's metrics, of which `accuracy` is the share
       of tokens whose argmax is the target's, with the acceptance rate at

@@ -29,14 +29,11 @@ class Pair(nn.Module):
 
   Parameters and their axes nest as `target/...` and `draft/...`. Whatever T5X
   does with a module (loss, scoring, its own samplers) it does with the target.
-
-  Attributes:
-    target: One that `module_sizes` reads.
-    draft: An encoder-decoder of the same vocabulary that T5X trains; None for
-      none. One without encoder layers reads the output of the target's encoder.
   """
 
-  target: nn.Module
+  target: nn.Module  # one that `module_sizes` reads
+  # An encoder-decoder of the same vocabulary that T5X trains; None for none.
+  # One without encoder layers reads the output of the target's encoder.
   draft: nn.Module | None = None
 
   def encode(self, *args, **kwargs) -> jax.Array:

@@ -27,9 +27,7 @@ class _WithExampleIds(seqio.FeatureConverter):
       spec = seqio.FeatureConverter.FeatureSpec(dtype=tf.int32, rank=0)
       self.MODEL_FEATURES = {**super().MODEL_FEATURES, EXAMPLE_ID: spec}
 
-  def get_model_feature_lengths(
-      self, task_feature_lengths: Mapping[str, int]
-  ) -> Mapping[str, int]:
+  def get_model_feature_lengths(self, task_feature_lengths):
     """Override `seqio.FeatureConverter`; the id's length is a placeholder."""
     lengths = super().get_model_feature_lengths(task_feature_lengths)
     return lengths if self.pack else {**lengths, EXAMPLE_ID: 1}

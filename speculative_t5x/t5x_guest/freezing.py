@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training of a draft model beside a target that stays as it is."""
 
-from collections.abc import Mapping
 import copy
 from typing import Any
 
@@ -43,9 +42,7 @@ class DraftOptimizer(optimizers.MultiOptimizer):
     del saved['state']['param_states']['target']
     return saved
 
-  def restore_state(
-      self, opt_target: Any, opt_state: Any, state_dict: Mapping[str, Any]
-  ) -> tuple[Any, Any]:
+  def restore_state(self, opt_target, opt_state, state_dict):
     """Return parameters and state of what was saved."""
     none = super().state_dict(opt_target, opt_state)['state']['param_states']
     state = state_dict['state']

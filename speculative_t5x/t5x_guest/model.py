@@ -51,13 +51,10 @@ class GuestModel(models.BaseTransformerModel):
   Loss, scoring and T5X's own decode functions see the target alone. A decode
   function that names `target` decodes through this package's networks instead:
   see `samplers`. It stands before a model of T5X among the bases of a class.
-
-  Attributes:
-    MODULE: The module of T5X that the target is.
-    NETWORK_MODEL: Makes the model of a network.
   """
 
-  MODULE: ClassVar[type[nn.Module]]
+  MODULE: ClassVar[type[nn.Module]]  # the module of T5X that the target is
+  # Makes the model of a network.
   NETWORK_MODEL: ClassVar[type[network.NetworkModel]] = network.NetworkModel
 
   def __init__(
@@ -139,7 +136,6 @@ class GuestModel(models.BaseTransformerModel):
   def _target_source(
       self, mesh: sharding.Mesh | None = None
   ) -> models_lib.Found:
-    """Return the target as drafters are found for it."""
     return models_lib.Found(
         self._target_config,
         special_ids=self._special_ids,
@@ -313,13 +309,12 @@ class SpeculativeDecoderOnlyModel(GuestModel, models.DecoderOnlyModel):
   ):
     """Set up the model.
 
-    Args:
-      model: T5X's own, whose module, a
-        `t5x.examples.decoder_only.network.DecoderWrapper`, is the target. What
-        it has besides holds here too, but for how it decodes.
-      default_decoder_params: Whether callers get all decodes, and how many
-        there are, where they do not say; None for T5X's defaults.
-      **kwargs: Arguments of `GuestModel`, such as `drafter` and `gamma`.
+    T5X's own model has as its module the target, a
+    `t5x.examples.decoder_only.network.DecoderWrapper`. What it has besides
+    holds here too, but for how it decodes: whether callers get all decodes, and
+    how many there are, is T5X's default unless it is given. The other arguments
+    are those of `GuestModel`, such as `drafter` and `gamma`.
+
     Raises:
       ValueError: as `GuestModel`.
     """
@@ -346,9 +341,7 @@ class SpeculativeDecoderOnlyModel(GuestModel, models.DecoderOnlyModel):
     # What it is fed first is the last token of a prompt.
     return dataclasses.replace(super()._special_ids, start=None)
 
-  def _inputs(
-      self, batch: Mapping[str, jax.Array]
-  ) -> tuple[jax.Array, jax.Array]:
+  def _inputs(self, batch) -> tuple[jax.Array, jax.Array]:
     if _IS_PROMPT not in batch:
       raise ValueError(
           f'The batch has no {_IS_PROMPT}, which says what to continue. Give'

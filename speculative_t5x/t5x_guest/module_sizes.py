@@ -27,10 +27,9 @@ _NETWORKS = {
 def read(role: str, module: nn.Module, *kinds: type[nn.Module]) -> Any:
   """Return the network with the sizes of a module of T5X.
 
-  Args:
-    role: 'target' or 'draft', for messages.
-    module: One of T5X.
-    *kinds: Of which it may be; none for any that can be decoded.
+  It may be of some kinds, or of any that can be decoded. Messages name its
+  role, 'target' or 'draft'.
+
   Raises:
     ValueError: for another module, or a setting that the network does not have.
   """

@@ -30,12 +30,8 @@ _SIZES_1_0 = {
 def fill_in(config: network.T5Config, name: str) -> network.T5Config:
   """Replace sizes that are None by those of a public checkpoint.
 
-  Sizes that another gin file or a flag sets stay as they are.
-
-  Args:
-    config: The sizes, some of them None.
-    name: A key of `public_t5.STEPS`, e.g. 't5_1_1_xxl', 'flan_t5_xl' or
-      't5_11B'.
+  Sizes that another gin file or a flag sets stay as they are. The name is a key
+  of `public_t5.STEPS`, e.g. 't5_1_1_xxl', 'flan_t5_xl' or 't5_11B'.
   """
   public = _config(name)
   return config.replace(
@@ -63,12 +59,11 @@ def total_steps(name: str, steps: int) -> int:
 
 
 def loss_normalizing_factor(given: float | None) -> float:
-  """Return what T5X divides a sum of losses by.
+  """Return what T5X divides a sum of losses by: the factor given, if one is.
 
-  Args:
-    given: Another factor than that of T5's pre-training by Mesh TensorFlow,
-      which is 2,048 sequences of 114 target tokens; None for that one. T5X's
-      default is a sum without a factor, too large a gradient for T5's rate.
+  By default it is that of T5's pre-training by Mesh TensorFlow, 2,048 sequences
+  of 114 target tokens. T5X's default is a sum without a factor, too large a
+  gradient for T5's rate.
   """
   return 2048 * 114 if given is None else given
 

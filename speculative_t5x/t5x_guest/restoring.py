@@ -197,7 +197,6 @@ def _read(
 
 
 def _shardings(train_state: Any, partitioner: Any) -> dict[str, Any]:
-  """Return the shardings of all parameters of a train state of T5X."""
   mesh_axes = partitioner.get_mesh_axes(train_state)
   return jax.tree.map(
       lambda spec: jax.sharding.NamedSharding(partitioner.mesh, spec),

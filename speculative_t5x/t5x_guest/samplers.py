@@ -247,7 +247,6 @@ def _log(
     rule: contracts.Rule,
     policy: draft_length.Policy,
 ) -> None:
-  """Log how the job decodes."""
   logging.info(
       'Speculative decoding: drafter %s (%s), gamma %d; rule %s, which is %s;'
       ' policy %s',

@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a split of a seqio task into arrays.
-
-Legend: examples, inputs_length.
-"""
+"""Reads a split of a seqio task into arrays."""
 
 from collections.abc import Iterator, Mapping
 import contextlib
@@ -99,24 +96,19 @@ def load(
     num_examples: int | None = None,
     least: int = 1,
 ) -> Examples:
-  """Read, tokenize and truncate a split of a task.
+  """Read, tokenize and truncate a split of a registered seqio task.
 
-  Args:
-    mixture_or_task_name: The name of a registered seqio task.
-    split: The name of the split.
-    lengths: Maximum tokens of 'inputs' and 'targets', with EOS. If it has
-      'hints', the hints of an example are cut to that.
-    num_examples: Number of examples to read, from the first on; None for all.
-    least: How many there must be, if that is None.
+  Lengths are the most tokens of 'inputs' and 'targets', with EOS, and if they
+  have it, of the 'hints' of an example. Of the examples, the first
+  `num_examples` are read; None for all, of which there must be `least`.
+
   Raises:
     ValueError: for an unknown task or split, lengths that are missing, an
       example that cannot be decoded or whose reference JSON cannot hold, fewer
       examples than are asked for, or different vocabularies for inputs and
       targets.
   """
-  rows = list(
-      stream(mixture_or_task_name, split, lengths, num_examples, least)
-  )
+  rows = list(stream(mixture_or_task_name, split, lengths, num_examples, least))
   task = find_task(mixture_or_task_name, split)
   targets, references = [], []
   for row in rows:
@@ -164,7 +156,6 @@ def stream(
 
 
 def _example(task, vocabulary, full, cut, lengths, place: str) -> Example:
-  """Make an example of its features in full and truncated."""
   ids = full['inputs'].tolist()
   tokens = cut['inputs'].astype(np.int32)
   text = _text(task, 'inputs', tokens, cut)

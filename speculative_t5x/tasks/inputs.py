@@ -119,10 +119,8 @@ class PartReader:
   ):
     """Read nothing yet.
 
-    Args:
-      read: Reads the items, as lines, from the first one on.
-      inputs_of: Returns the inputs of items, of which the first one has the
-        number given.
+    `read` reads the items, as lines, from the first one on; `inputs_of` returns
+    the inputs of items, of which the first one has the number given.
     """
     self._read = read
     self._inputs_of = inputs_of

@@ -83,17 +83,14 @@ def speculation(aux_values: Mapping[str, Any]) -> dict[str, float]:
       `tested_per_position` and `accepted_per_position`, [examples, ..., gamma].
       Of `scores`, [examples, ...], it is checked that they are finite. Other
       values are ignored.
-
   Returns:
     `tokens_per_target_call`; of a speculative run also `acceptance_rate`,
     accepted over tested draft tokens, and the same for each position of a block
     from 1 on, as `acceptance_rate/position_1`. Rates of no calls or of no
     tested tokens are left out, as are those whose counts are missing.
-
   Raises:
     ValueError: for a score that is not finite, which NaN among logits leaves.
       T5X decodes within a compiled function, which cannot raise.
-
   Reference: Leviathan et al. (2023), Definition 3.1, arXiv:2211.17192v2.
   """
   is_finite = np.isfinite(aux_values.get('scores', ()))

@@ -54,9 +54,8 @@ def earlier_version(
   """Return a text that differs from another one in a share of its words.
 
   An edited word is replaced by another one, dropped, or preceded by a new one,
-  of `words`. The number of edits is that of the words times `share`, rounded,
-  and no fewer edits turn one text into the other. The same seed gives the same
-  edits.
+  of `words`. So many edits, rounded, and no fewer turn one text into the other.
+  The same seed gives the same edits.
   """
   rng = random.Random(seed)
   found = text.split()

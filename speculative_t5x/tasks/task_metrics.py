@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of a task, computed and logged as seqio's evaluator does.
-
-Legend: examples.
-"""
+"""The metrics of a task, computed and logged as seqio's evaluator does."""
 
 from collections.abc import Callable, Mapping, Sequence
 import math

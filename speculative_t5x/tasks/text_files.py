@@ -168,7 +168,6 @@ def _parse(
     taken: Collection[str],
     place: str,
 ) -> TextLine:
-  """Return what a JSON object holds."""
   fields = dict(found) if isinstance(found, dict) else {}
   text = fields.pop(field, None)
   hints = fields.get(HINTS)

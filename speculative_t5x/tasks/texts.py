@@ -43,12 +43,9 @@ def register_lm1b(
 ) -> str:
   """Register the seqio task in place of one of the same name; return its name.
 
-  Args:
-    vocabulary_file: A tokenizer.json, or a SentencePiece model.
-    data_dir: The folder of TensorFlow Datasets; see `tfds_tasks.register`.
-    files: Paths of JSON lines by their splits, to be read instead: objects with
-      the field `text`.
-    prompt_tokens: See `add`.
+  The folder is that of TensorFlow Datasets, see `tfds_tasks.register`. Or files
+  of JSON lines are read instead, by their splits: objects with the field
+  `text`. For the other arguments see `add`.
   """
   remedy = "Or set files={'train': '<file>', ...} (docs/data.md)."
   source = tfds_tasks.PreparedDataSource(_TFDS_NAME, data_dir, remedy, _SPLITS)
@@ -68,12 +65,9 @@ def add(
 ) -> str:
   """Register a task of texts in place of one of the same name; return its name.
 
-  Args:
-    name: The name of the task.
-    source: Examples with the features `text` and `example_id`.
-    vocabulary_file: A tokenizer.json, or a SentencePiece model.
-    prompt_tokens: How many tokens of a text belong to its input; 0 for texts
-      that are written from the beginning, and to train on them.
+  The examples have the features `text` and `example_id`. The vocabulary is a
+  tokenizer.json, or a SentencePiece model. So many tokens of a text belong to
+  its input; 0 for texts that are written from the beginning, as for training.
   """
   ranges.check_settings(ranges.NATURAL, prompt_tokens=prompt_tokens)
   vocabulary = seqio_tasks.load_vocabulary(vocabulary_file)

@@ -124,12 +124,7 @@ class PreparedDataSource(seqio.TfdsDataSource):
     return found
 
   def get_dataset(
-      self,
-      split: str = 'train',
-      shuffle: bool = True,
-      seed: int | None = None,
-      shard_info: seqio.ShardInfo | None = None,
-      **unused_kwargs,
+      self, split='train', shuffle=True, seed=None, shard_info=None, **unused
   ) -> tf.data.Dataset:
     """Read a split, as seqio's `TfdsDataSource` does, and add example ids.
 

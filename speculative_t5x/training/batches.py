@@ -6,8 +6,6 @@ All examples of a training set are padded once to one shape and stay in memory,
 or on the device. A batch is then a row of indices, which costs the host little
 time per step. Batch k depends only on the seed and on k, so a training run
 resumed at step k sees the same batches as an uninterrupted one.
-
-Legend: num_examples, batch, inputs_length, targets_length.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,14 +28,10 @@ class TokenPairs:
 
   Networks read them so, and losses give no weight to places without a token. No
   id of a vocabulary would do: in some, 0 is a token like others.
-
-  Attributes:
-    inputs: [num_examples, inputs_length] int32.
-    targets: [num_examples, targets_length] int32.
   """
 
-  inputs: Tokens
-  targets: Tokens
+  inputs: Tokens  # [num_examples, inputs_length] int32
+  targets: Tokens  # [num_examples, targets_length] int32
 
   @property
   def num_examples(self) -> int:
@@ -114,15 +108,11 @@ class Shuffle:
   similar lengths, so that the call computes little padding. The assignment of
   examples to groups and the order of groups differ between epochs. An epoch has
   only full groups; the examples left out also differ between epochs.
-
-  Attributes:
-    lengths: [num_examples] int32, tokens of each example.
-    group_size: Batches per group.
   """
 
-  lengths: np.ndarray
+  lengths: np.ndarray  # [num_examples] int32, tokens of each example
   batch_size: int
-  group_size: int
+  group_size: int  # batches per group
   seed: int
 
   @property

@@ -17,23 +17,18 @@ from speculative_t5x.training import steps
 
 @struct.dataclass
 class CrossEntropy(steps.Objective):
-  """The objective of T5X's train job; see `steps.Objective`.
+  """The objective of T5X's train job; see `steps.Objective`."""
 
-  Attributes:
-    network: The network, with the dropout rate and the dtype of training.
-    z_loss: Weight of the squared log of the softmax normalizer, a term that
-      keeps logits from drifting.
-  """
-
+  # The network, with the dropout rate and the dtype of training.
   network: network_lib.Network = struct.field(pytree_node=False)
+  # Weight of the squared log of the softmax normalizer, a term that keeps
+  # logits from drifting.
   z_loss: float = struct.field(pytree_node=False, default=1e-4)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
     return models.param_shardings(self.network, mesh)
 
-  def loss(
-      self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
-  ) -> tuple[jax.Array, steps.Sums]:
+  def loss(self, params, batch, dropout_key) -> tuple[jax.Array, steps.Sums]:
     logits = self.network.score(
         params, batch.inputs, batch.targets, dropout_key
     )

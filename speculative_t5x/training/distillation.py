@@ -23,21 +23,18 @@ class Distillation(steps.Objective):
 
   Both read the same tokens, and the loss of a token is how far the draft's
   distribution is from the target's.
-
-  Attributes:
-    target_params: The target's parameters, which training does not change.
-    target: The target's network.
-    draft: The draft's network, with dropout rate and dtype of training. It may
-      read the features of the target.
-    divergence: A function of `divergences`.
-    exit_layer: Of a head on the target's first layers, how many; else None. The
-      draft has these layers and the head, and the head alone is trained.
   """
 
-  target_params: Any
+  target_params: Any  # the target's parameters, which training does not change
+  # The target's network.
   target: network_lib.Network = struct.field(pytree_node=False)
+  # The draft's network, with dropout rate and dtype of training. It may read
+  # the features of the target.
   draft: network_lib.Network = struct.field(pytree_node=False)
+  # A function of `divergences`.
   divergence: divergences.Divergence = struct.field(pytree_node=False)
+  # Of a head on the target's first layers, how many; else None. The draft has
+  # these layers and the head, and the head alone is trained.
   exit_layer: int | None = struct.field(pytree_node=False, default=None)
 
   # Of what is measured at both temperatures, what tells a better checkpoint.
@@ -53,9 +50,7 @@ class Distillation(steps.Objective):
       return params
     return self.draft.put_head(self.target_params, params)
 
-  def loss(
-      self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
-  ) -> tuple[jax.Array, steps.Sums]:
+  def loss(self, params, batch, dropout_key) -> tuple[jax.Array, steps.Sums]:
     """Compute the divergences of a batch; see `steps.Objective.loss`.
 
     If the divergence ignores the target's logits, XLA removes the computations

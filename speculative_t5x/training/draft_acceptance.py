@@ -64,8 +64,6 @@ def per_token(
 ) -> dict[int, Float[Array, '*shape']]:
   """Compute the probability that a draft token is accepted, by temperature.
 
-  Logits have a floating dtype.
-
   Returns:
     By temperature, [...] float32: for 0, 1 where both have the same argmax and
     0 elsewhere; for 1, the sum of min(p, q).

@@ -13,8 +13,6 @@ Reference: Li et al. (2024), "EAGLE", arXiv:2401.15077; for the further passes
   Zhang et al. (2024), "HASS", arXiv:2408.15766.
 """
 
-from typing import Any
-
 from flax import struct
 import jax
 import jax.numpy as jnp
@@ -22,7 +20,6 @@ from jaxtyping import Array, Float
 import optax
 
 from speculative_t5x.networks import network as network_lib
-from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import steps
 
@@ -33,19 +30,15 @@ class FeatureDistillation(distillation.Distillation):
 
   The loss of a token is the mean over the passes of its divergence plus the
   weighted loss of its features.
-
-  Attributes:
-    feature_weight: Weight of the loss of predicted features.
-    num_passes: How often the head reads a text: at first with the target's
-      features, then with those that it predicted before.
   """
 
+  # Weight of the loss of predicted features.
   feature_weight: float = struct.field(pytree_node=False, default=1.0)
+  # How often the head reads a text: at first with the target's features, then
+  # with those that it predicted before.
   num_passes: int = struct.field(pytree_node=False, default=1)
 
-  def loss(
-      self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
-  ) -> tuple[jax.Array, steps.Sums]:
+  def loss(self, params, batch, dropout_key) -> tuple[jax.Array, steps.Sums]:
     target, passes = self._read(params, batch, dropout_key, self.num_passes)
     per_token = [
         self.divergence(target.logits, each.logits, batch.targets)
@@ -57,10 +50,7 @@ class FeatureDistillation(distillation.Distillation):
     return metrics.loss, metrics
 
   def logits(
-      self,
-      params: Any,
-      batch: batches.TokenPairs,
-      dropout_key: jax.Array | None = None,
+      self, params, batch, dropout_key=None
   ) -> tuple[jax.Array, jax.Array]:
     """Compute the logits of the target, and of the head on its features.
 

@@ -95,7 +95,6 @@ class Feed:
     return indices
 
   def _draw(self, first: int, params: Any) -> None:
-    """Draw samples for the steps from `first` to the end of the period."""
     period, count = self._samples.period, self._samples.num_per_batch
     end = min((first // period + 1) * period, self._train_steps)
     self._drawn = range(first, end)

@@ -26,17 +26,12 @@ from speculative_t5x.training import steps
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """Share and period of the draft's own samples.
+  """Share and period of the draft's own samples."""
 
-  Attributes:
-    share: Share of the examples of each batch, in [0, 1].
-    period: Steps between two draws; it must divide the checkpoint period.
-    temperature: Temperature of the samples; 0 for argmax.
-  """
-
-  share: float = 0.0
+  share: float = 0.0  # share of the examples of each batch, in [0, 1]
+  # Steps between two draws; it must divide the checkpoint period.
   period: int = 50
-  temperature: float = 1.0
+  temperature: float = 1.0  # temperature of the samples; 0 for argmax
 
   def __post_init__(self):
     ranges.check_settings(ranges.RATE, share=self.share)
@@ -104,7 +99,6 @@ class Samples:
   def _decode_batch(
       self, objective, params, inputs, sample_ids, limits, *, length
   ) -> jax.Array:
-    """Decode a batch, one token per step."""
     network = objective.draft
     features = None
     if network.reads_features:

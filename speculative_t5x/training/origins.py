@@ -272,7 +272,6 @@ def _begun(
 def _on_last_features(
     sizes: network_lib.Network, target: network_lib.Network
 ) -> network_lib.Network:
-  """Return the head of some sizes on a target."""
   for network in (target, sizes):
     network_lib.check_offers(network, _HEAD, *network_lib.SHOWS_FEATURES)
   return sizes.on_last_features(target)
@@ -317,7 +316,6 @@ def _check_given(config: network_lib.Network | None) -> None:
 def _for_target(
     network: network_lib.Network, target: network_lib.Network
 ) -> network_lib.Network:
-  """Return the network that a configured one is for a target."""
   network_lib.check_offers(network, 'Training', *network_lib.SCORES)
   return _on_features(network, target) if network.reads_features else network
 
@@ -325,5 +323,4 @@ def _for_target(
 def _on_features(
     network: network_lib.Network, target: network_lib.Network
 ) -> network_lib.Network:
-  """Return the network that reads features of the target's width."""
   return network.on_features(network_lib.features_width(target))

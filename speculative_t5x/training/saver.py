@@ -1,24 +1,26 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Measures and saves the states of a training run, and finds the newest."""
+"""Measures, saves and finds the states of a training run, and says so."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import math
 import os
+import sys
 import time
 from typing import Any, NoReturn
 
 from etils import epath
 from flax.training import train_state
 import jax
+import numpy as np
 import optax
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.research import progress
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import history as history_lib
 from speculative_t5x.training import steps
-from speculative_t5x.training import training_lines
 
 
 def newest(
@@ -73,16 +75,14 @@ class Saver:
     """Read the history, and do what is missing after a resumption.
 
     A job may be killed after it saved a checkpoint and before it kept its
-    measures.
-
-    Training goes on from the state. The `keep` newest checkpoints are kept,
-    beside the best one; None for all. `exit_layer` is kept in each.
+    measures. Training goes on from the state. The `keep` newest checkpoints are
+    kept, beside the best one; None for all. `exit_layer` is kept in each.
     """
     self._validation = validation
     self._model_dir = model_dir
     self._keep = keep
     self._exit_layer = exit_layer
-    self.window = training_lines.Window()
+    self.window = Window()
     step = int(state.step)
     self.history = history_lib.History(model_dir, step)
     points = self.history.points
@@ -101,9 +101,9 @@ class Saver:
     )
     self.history.add(point)
     self._remove_others()
-    measured = training_lines.listed(point.validation)
-    training_lines.show(f'training: saved step {point.step}, {measured}')
-    self.window = training_lines.Window()
+    measured = listed(point.validation)
+    show(f'training: saved step {point.step}, {measured}')
+    self.window = Window()
 
   def _measure(self, state: train_state.TrainState) -> history_lib.Measures:
     training = self.window.means()
@@ -144,3 +144,52 @@ def refuse_not_finite(found: str, model_dir: epath.Path) -> NoReturn:
       f'{found} Lower the learning rate, lengthen its warmup or change the'
       f' seed; resuming from {model_dir} without a change would fail again.'
   )
+
+
+class Window:
+  """The metrics of the steps since the last checkpoint, and their means."""
+
+  def __init__(self):
+    self._started = time.monotonic()
+    self._metrics: list[steps.Sums] = []
+
+  def add(self, metrics: steps.Sums) -> None:
+    """Add the metrics of the steps of a call, [num_steps] each."""
+    self._metrics.append(metrics)
+
+  def means(self) -> dict[str, float]:
+    """Return the means over the steps; none without a step."""
+    if not self._metrics:
+      return {}
+    total = jax.tree.map(
+        lambda *x: float(np.concatenate(x).sum()), *self._metrics
+    )
+    seconds = time.monotonic() - self._started
+    return {
+        'loss': total.loss / total.num_tokens,
+        'accuracy': total.num_correct / total.num_tokens,
+        'target_tokens_per_second': total.num_tokens / seconds,
+    }
+
+  def describe(self, step: int, train_steps: int, learning_rate: float) -> str:
+    """Describe the steps since the last checkpoint, and the time left."""
+    means = self.means()
+    num_steps = sum(len(metrics.loss) for metrics in self._metrics)
+    seconds_per_step = (time.monotonic() - self._started) / num_steps
+    return (
+        f'training: step {step} of {train_steps},'
+        f' loss {means["loss"]:.4f}, accuracy {means["accuracy"]:.4f},'
+        f' learning rate {learning_rate:.5f},'
+        f' {means["target_tokens_per_second"]:,.0f} target tokens/s,'
+        f' {progress.duration((train_steps - step) * seconds_per_step)} left'
+    )
+
+
+def listed(measured: Mapping[str, float]) -> str:
+  """List what was measured."""
+  return ', '.join(f'{name} {x:.4f}' for name, x in measured.items())
+
+
+def show(line: str) -> None:
+  """Print a line to stderr at once."""
+  print(line, file=sys.stderr, flush=True)

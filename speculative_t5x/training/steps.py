@@ -207,12 +207,10 @@ class Validation:
   ):
     """Put the examples on the device.
 
-    Args:
-      measures: By the suffix of its names, what measures a batch, and all
-        batches: arrays of shape [num_batches, batch, length], see
-        `batches.in_order`.
-      score: Returns the number that chooses the best checkpoint, given what was
-        measured; higher is better.
+    By the suffix of its names there is what measures a batch, with all batches,
+    arrays of shape [num_batches, batch, length], see `batches.in_order`. Given
+    what was measured, `score` returns the number that chooses the best
+    checkpoint; higher is better.
     """
     self.score = score
     self._objective = objective
@@ -238,7 +236,6 @@ class Validation:
 def _summed(
     measure: Measure, objective: Objective, params: Params, examples: Any
 ) -> dict[str, jax.Array]:
-  """Return what a measure sums up over all batches."""
   sums = lax.map(lambda batch: measure(objective, params, batch), examples)
   return jax.tree.map(lambda x: jnp.sum(x, axis=0), sums)
 

@@ -17,18 +17,14 @@ def end_of_sequence(name: str, split: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class References:
-  """The references of a task, as examples to train on.
+  """The references of a task, as examples to train on."""
 
-  Attributes:
-    mixture_or_task_name: The name of a registered seqio task with the features
-      `inputs` and `targets`.
-    split: The name of one of its splits.
-    task_feature_lengths: Maximum tokens of 'inputs' and 'targets'; longer
-      sequences are truncated. Values above the data's lengths cost no time.
-  """
-
+  # The name of a registered seqio task with the features `inputs` and
+  # `targets`.
   mixture_or_task_name: str
-  split: str
+  split: str  # the name of one of its splits
+  # Maximum tokens of 'inputs' and 'targets'; longer sequences are truncated.
+  # Values above the data's lengths cost no time.
   task_feature_lengths: Mapping[str, int]
 
   def read(self, network: network_lib.Network) -> batches.TokenPairs:

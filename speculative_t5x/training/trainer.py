@@ -29,7 +29,6 @@ from speculative_t5x.training import on_policy
 from speculative_t5x.training import saver as saver_lib
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
-from speculative_t5x.training import training_lines
 
 _PROGRESS_SECONDS = 10.0  # least between two lines
 
@@ -119,8 +118,7 @@ def train(
     objective: What is minimised.
     validation: Measures the parameters at each checkpoint.
     examples: Examples to train on, as numpy arrays.
-    learning_rate_fn: See `schedules`.
-    settings: How long and how often.
+    learning_rate_fn, settings: See `schedules`, and `Settings`.
     model_dir: The folder of the checkpoints, which the caller has locked.
     init: Returns the first parameters.
     samples: Draws samples of the network in training, to train on. Their period
@@ -150,7 +148,7 @@ def train(
   )
   step, started = int(state.step), time.monotonic()
   num_params = sum(x.size for x in jax.tree.leaves(state.params))
-  training_lines.show(
+  saver_lib.show(
       f'training: {num_params:,} parameters on {jax.devices()[0].device_kind}'
       f' from step {step} to {settings.train_steps}: {examples.num_examples:,}'
       f' examples of up to {examples.inputs.shape[1]} and'
@@ -182,24 +180,22 @@ def train(
       is_due = time.monotonic() - shown >= _PROGRESS_SECONDS
       if is_due or stop == settings.train_steps:
         rate = float(learning_rate_fn(stop - 1))
-        training_lines.show(
-            saver.window.describe(stop, settings.train_steps, rate)
-        )
+        saver_lib.show(saver.window.describe(stop, settings.train_steps, rate))
         shown = time.monotonic()
       if settings.is_checkpoint(stop):
         saver.save(state)
       step = stop
   last, best = saver.history.points[-1], saver.history.best
   folders = [str(model_dir / f'checkpoint_{x.step}') for x in (last, best)]
-  training_lines.show(
+  saver_lib.show(
       f'training: ended at step {last.step} after'
       f' {progress.duration(time.monotonic() - started)}:'
-      f' {training_lines.listed(last.validation)}; saved {folders[0]}'
+      f' {saver_lib.listed(last.validation)}; saved {folders[0]}'
   )
   if best.step != last.step:
-    training_lines.show(
+    saver_lib.show(
         f'training: best at step {best.step}:'
-        f' {training_lines.listed(best.validation)}; saved {folders[1]}'
+        f' {saver_lib.listed(best.validation)}; saved {folders[1]}'
     )
   return Trained(last, best, *folders)
 

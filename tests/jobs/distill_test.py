@@ -15,7 +15,6 @@ import pytest
 
 from speculative_t5x.jobs import distill
 from speculative_t5x.jobs import infer as infer_lib
-from speculative_t5x.jobs import target_decodes
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
@@ -97,7 +96,7 @@ def target(tmp_path_factory):
 
 
 def _distill(target, folder, infer=None, **changes):
-  made = lambda name: target_decodes.Decodes(
+  made = lambda name: distill.Decodes(
       infer or _Infer(target), folder / 'decodes', name
   )
   settings = {
@@ -360,4 +359,4 @@ class TestDecodes:
     if isinstance(infer, dict):
       infer = _Infer(target, **infer)
     with pytest.raises(ValueError, match=named):
-      target_decodes.Decodes(infer, tmp_path, 'train').read(target, _TARGET)
+      distill.Decodes(infer, tmp_path, 'train').read(target, _TARGET)

@@ -19,7 +19,6 @@ from speculative_t5x.research.paper import measured_pairs
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import token_trace
-from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.speculation import theory
@@ -118,7 +117,7 @@ def test_tables_2_and_4(measured, tmp_path, monkeypatch):
   """They are of the same runs, each row at the paper's alpha."""
   _speeds(paper.table2, tmp_path)
   assert len(measured) == len(set(measured)) == 12
-  monkeypatch.setattr(random_models, 'make_model', None)
+  monkeypatch.setattr(simulated_walltimes, 'make_model', None)
   _speeds(paper.table2, tmp_path)
   assert len(measured) == 12
   assert _names(tmp_path) == ['simulated', 'table2.md']

@@ -12,7 +12,6 @@ from speculative_t5x.networks import chips
 from speculative_t5x.research.ahead_of_time import bench
 from speculative_t5x.research.ahead_of_time import preflight_report
 from speculative_t5x.research.ahead_of_time import program_reading
-from speculative_t5x.research.ahead_of_time import programs
 from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import t5_published
@@ -62,7 +61,7 @@ def described(monkeypatch):
 def refused(monkeypatch, tmp_path, described):
   """Return a runner of jobs that must not begin, and their error."""
   monkeypatch.setattr(
-      programs, 'compile_loop', lambda *_, **__: pytest.fail('compiled')
+      program_reading, 'compile_loop', lambda *_, **__: pytest.fail('compiled')
   )
 
   def run(**changes):
@@ -82,9 +81,9 @@ def compiled(monkeypatch, described):
   def compile_program(place, make, decoder, batch, gamma):
     calls.append(decoder)
     step = program_reading.Reading(cycles=1000 * len(calls))
-    return programs.Program(1.0, step, step, dict.fromkeys(_MEMORY, 1))
+    return program_reading.Program(1.0, step, step, dict.fromkeys(_MEMORY, 1))
 
-  monkeypatch.setattr(programs, 'compile_loop', compile_program)
+  monkeypatch.setattr(program_reading, 'compile_loop', compile_program)
   return calls
 
 

@@ -12,7 +12,6 @@ from speculative_t5x.jobs import simulate
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import walltimes
-from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
 from tests import compilation
@@ -137,7 +136,7 @@ def test_combinations(measured, tmp_path):
 def test_too_little_memory(monkeypatch, tmp_path):
   """The size is refused by name, before anything is made or written."""
   monkeypatch.setattr(memory, 'available_bytes', lambda: 1000)
-  monkeypatch.setattr(random_models, 'make_model', None)
+  monkeypatch.setattr(simulated_walltimes, 'make_model', None)
   (tmp_path / 'results.jsonl').write_text('mine')
   with pytest.raises(ValueError, match='T5 1.1 xxl'):
     _simulate(tmp_path, target_size='xxl', draft_size=('small', 'large'))

@@ -11,8 +11,8 @@ import pytest
 
 from scripts.pages import records
 from scripts.pages import reports
-from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import walltime_summary
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -71,7 +71,7 @@ def test_readme_shows_the_best_speedup_of_each_pair():
   for path in records.RESULTS.rglob('*.jsonl'):
     if any(path.match(x) for x in ('walltime*', 'simulate*', 'table2*')):
       runs = records.runs(str(path), temperature=0)
-      measured.add(cells.speedup(max(runs, key=lambda x: x.speedup)))
+      measured.add(markdown.speedup(max(runs, key=lambda x: x.speedup)))
   assert {*found} <= measured
 
 

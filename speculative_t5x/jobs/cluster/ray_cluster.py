@@ -36,20 +36,16 @@ _RETRIES = 3
 
 @dataclasses.dataclass(frozen=True)
 class RayCluster:
-  """A Ray cluster that decodes.
+  """A Ray cluster that decodes."""
 
-  Attributes:
-    address: 'auto' for the running cluster that this machine belongs to, also
-      HOST:PORT; 'local' starts one of this machine alone.
-    worker: What each model gets, by Ray's names, as {'GPU': 1}; None for all
-      TPU chips of a host, else one GPU, else the cores of the smallest node.
-    min_nodes: Nodes for workers to wait for, ten minutes at most.
-    prepare: Is called first in each other process; see `ray_worker.Shipment`.
-  """
-
+  # 'auto' for the running cluster that this machine belongs to, also HOST:PORT;
+  # 'local' starts one of this machine alone.
   address: str = 'auto'
+  # What each model gets, by Ray's names, as {'GPU': 1}; None for all TPU chips
+  # of a host, else one GPU, else the cores of the smallest node.
   worker: Mapping[str, float] | None = None
-  min_nodes: int = 1
+  min_nodes: int = 1  # nodes for workers to wait for, ten minutes at most
+  # Is called first in each other process; see `ray_worker.Shipment`.
   prepare: Callable[[], None] | None = None
 
   @contextlib.contextmanager
@@ -154,7 +150,6 @@ def _room(node: Mapping[str, Any], resources: Mapping[str, float]) -> int:
 
 
 def _options(resources: Mapping[str, float]) -> dict[str, Any]:
-  """Return Ray's options that ask for resources."""
   others = {k: x for k, x in resources.items() if k not in ('CPU', 'GPU')}
   return {
       'num_cpus': resources.get('CPU', 1),  # an accelerator needs a core beside
@@ -183,18 +178,12 @@ def _variables(
 
 @dataclasses.dataclass(frozen=True)
 class Workers:
-  """The workers of a cluster for a job, of which none is started yet.
-
-  Attributes:
-    shipment: The job.
-    options: Ray's options of a worker.
-    count: The most workers that the nodes have room for.
-    asked: The job, as the node describes it that was asked.
-  """
+  """The workers of a cluster for a job, of which none is started yet."""
 
   shipment: ray_worker.Shipment
-  options: Mapping[str, Any]
-  count: int
+  options: Mapping[str, Any]  # Ray's options of a worker
+  count: int  # the most workers that the nodes have room for
+  # The job, as the node describes it that was asked.
   asked: ray_worker.Description
 
   def decode(
@@ -256,7 +245,6 @@ def _reason(error: Exception) -> str:
 
 
 def _configure() -> None:
-  """Set what Ray Data would do otherwise."""
   import ray
 
   context = ray.data.DataContext.get_current()

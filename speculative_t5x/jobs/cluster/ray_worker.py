@@ -25,28 +25,16 @@ _RELEASE_S, _POLL_S = 60, 0.2  # until a process has given up its devices
 
 
 class Chunk(NamedTuple):
-  """A chunk that is to be decoded.
+  """A chunk that is to be decoded."""
 
-  Attributes:
-    number: Its number in the job.
-    first: Where its inputs begin: the number of their line, or example.
-    count: How many inputs it has.
-    digest: Of the inputs, see `chunks.digest_of`.
-  """
-
-  number: int
-  first: int
-  count: int
-  digest: str
+  number: int  # its number in the job
+  first: int  # where its inputs begin: the number of their line, or example
+  count: int  # how many inputs it has
+  digest: str  # of the inputs, see `chunks.digest_of`
 
 
 class Decoded(NamedTuple):
-  """A chunk that was decoded, or could not be.
-
-  Attributes:
-    number: See `Chunk`.
-    content: Its rows and counts; None if it was not decoded.
-    error: Why it was not; None if it was.
+  """A chunk by its number, decoded to a content, or the error why it was not.
   """
 
   number: int
@@ -56,23 +44,18 @@ class Decoded(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Shipment:
-  """A job on its way to another process.
+  """A job on its way to another process."""
 
-  Attributes:
-    prepare: Is called first, in the other process; None for nothing. It may
-      make modules importable that the job needs.
-    pickled: Pickle of what returns the job on a machine, as
-      `infer_on_cluster.Decoding`: `values`, all that must be equal on all
-      nodes, as JSON; `for_driver`, all that the driver needs to know; `decode`,
-      which returns the content of a chunk. It raises ValueError for inputs that
-      cannot be decoded. After any other error the process is given up, since
-      its device may be broken.
-    platform: JAX's name of the devices that must be found.
-  """
-
+  # Is called first, in the other process; None for nothing. It may make modules
+  # importable that the job needs.
   prepare: Callable[[], None] | None
+  # Pickle of what returns the job on a machine, as `infer_on_cluster.Decoding`:
+  # `values`, all that must be equal on all nodes, as JSON; `for_driver`, all
+  # that the driver needs to know; `decode`, which returns the content of a
+  # chunk. It raises ValueError for inputs that cannot be decoded. After any
+  # other error the process is given up, since its device may be broken.
   pickled: bytes
-  platform: str
+  platform: str  # JAX's name of the devices that must be found
 
   def open(self) -> Any:
     """Return what decodes, in a process that can do the job."""
@@ -95,17 +78,11 @@ def _values(decoding: Any) -> Mapping[str, Any]:
 
 
 class Description(NamedTuple):
-  """A job, as the node describes it that was asked.
+  """A job, as the node describes it that was asked."""
 
-  Attributes:
-    node: Name of the node.
-    process: Number of the process there that found it.
-    values, for_driver: See `Shipment`.
-  """
-
-  node: str
-  process: int
-  values: Mapping[str, Any]
+  node: str  # name of the node
+  process: int  # number of the process there that found it
+  values: Mapping[str, Any]  # see `Shipment`
   for_driver: Any
 
 

@@ -18,29 +18,23 @@ class UsageError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-  """The job that a command runs.
+  """The job that a command runs."""
 
-  Attributes:
-    function: Module in `jobs`, and function in it.
-    gin_file: Gin file that is read before all others, and whose head comment is
-      the command's help.
-    summary: One-line description of the job.
-    output_macro: Macro that --output_dir sets; None for a job without a folder.
-    flags: Names of further flags; each sets the macro of the same name in upper
-      case.
-    on_host: Whether the job runs on the host, without an accelerator.
-    may_change: Macros that a resumed job may change, if its output folder does
-      not state its settings otherwise; None for other jobs.
-    optional: Macros that are None where no gin file sets them.
-  """
-
-  function: str
+  function: str  # module in `jobs`, and function in it
+  # Gin file that is read before all others, and whose head comment is the
+  # command's help.
   gin_file: str
-  summary: str = ''
+  summary: str = ''  # one-line description of the job
+  # Macro that --output_dir sets; None for a job without a folder.
   output_macro: str | None = 'OUTPUT_DIR'
+  # Names of further flags; each sets the macro of the same name in upper case.
   flags: tuple[str, ...] = ()
+  # Whether the job runs on the host, without an accelerator.
   on_host: bool = False
+  # Macros that a resumed job may change, if its output folder does not state
+  # its settings otherwise; None for other jobs.
   may_change: tuple[str, ...] | None = None
+  # Macros that are None where no gin file sets them.
   optional: tuple[str, ...] = ()
 
 

@@ -12,9 +12,7 @@ from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.loading.files import user_paths
 
 _BINDING = re.compile(r'--gin\.([^=]+)=(.*\S.*)', re.DOTALL)
-_BARE_STRING = re.compile(
-    r'-|[./~].*|\w[^\'"()\[\]{}%@]*(/.*)?', re.DOTALL
-)
+_BARE_STRING = re.compile(r'-|[./~].*|\w[^\'"()\[\]{}%@]*(/.*)?', re.DOTALL)
 
 
 def parse(argv: Sequence[str]) -> list[commands.CommandLine]:

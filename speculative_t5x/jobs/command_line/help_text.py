@@ -34,10 +34,9 @@ _USED = re.compile(r'%([A-Z][A-Z0-9_]*)')
 def text(argv: Sequence[str]) -> str:
   """Return the help of a command or of its first named part.
 
-  The help is the head comment of the gin file, and the defaults in it, for a
-  part of the paper also those of what runs before it. Gin files among the
-  arguments are read as the command would read them. Without a command, it
-  is the overview of all commands.
+  It is the head comment of the gin file, and the defaults in it, for a part of
+  the paper also those of what runs before it. Gin files among the arguments are
+  read as the command would read them. Without a command, it is an overview.
   """
   argv = [x for x in argv if x not in ('-h', '--help')]
   if not argv:

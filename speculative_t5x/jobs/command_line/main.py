@@ -103,7 +103,6 @@ def _rare_collections() -> Iterator[None]:
 
 
 def _print_utf_8() -> None:
-  """Have stdout and stderr written as UTF-8 in every locale."""
   for stream in (sys.stdout, sys.stderr):
     if isinstance(stream, io.TextIOWrapper):  # not in a notebook
       # Names of files may hold bytes that are not UTF-8.

@@ -109,7 +109,8 @@ def _unset(*bindings: tuple[str, Any]) -> set[str]:
       seen.add(key)
       found = _bindings(*key)
       waiting += found
-      if selector == _MACRO and (not found or _is_required(found[0][1])):
+      is_set = found and repr(found[0][1]) != commands.REQUIRED
+      if selector == _MACRO and not is_set:
         unset.add(own)
   return unset
 
@@ -122,12 +123,7 @@ def _bindings(scope: str, selector: str) -> list[tuple[str, Any]]:
   return [(scope, value) for value in found.values()]
 
 
-def _is_required(value: Any) -> bool:
-  return repr(value) == commands.REQUIRED
-
-
 def _references(value: Any) -> Iterator[_Reference]:
-  """Yield the references in a value."""
   if isinstance(value, _Reference):
     yield value
   elif isinstance(value, Mapping):

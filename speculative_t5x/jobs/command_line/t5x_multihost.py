@@ -65,10 +65,9 @@ def connect(
 ) -> None:
   """Connect the hosts, and open their TPU if JAX_PLATFORMS asks for one.
 
-  The process ends with an error if either takes longer than two minutes.
-
   The address is host 0 and a free port of it, HOST:PORT; indices count from 0.
-  Arguments are None where JAX finds them.
+  Arguments are None where JAX finds them. The process ends with an error if it
+  takes longer than two minutes to connect, or to open the TPU.
   """
   os.environ.setdefault('JAX_COORDINATOR_PORT', _CLOUD_TPU_PORT)
   with process.limited(

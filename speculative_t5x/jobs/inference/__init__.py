@@ -3,7 +3,7 @@
 """The parts of the infer job.
 
   infer_setup        its settings, filled by gin and checked
-  infer_source       settings -> inputs, and the target that decodes them
+                     -> inputs, and the target that decodes them
   inference          inputs -> engine -> rows and counts, a part at a time
     text_rows          a text as a request, and its row
   infer_output       parts -> chunks -> files, or lines printed

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from speculative_t5x.decoder import request as request_lib
-from speculative_t5x.decoder import results
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.serving import batch_lines
@@ -24,20 +23,13 @@ class BatchRows:
     """Take what the lines share."""
     self._batch = batch
 
-  def read(
-      self, inputs: Iterator[batch_lines.Line]
-  ) -> Iterator[batch_lines.Line]:
+  def read(self, inputs) -> Iterator[batch_lines.Line]:
     return self._batch.read(inputs)
 
   def identity(self, part: Sequence[batch_lines.Line]) -> list[Any]:
+    inputs = lambda line: [list(map(int, x.inputs)) for x in line.requests]
     lines = [
-        [
-            line.number,
-            line.text,
-            line.error and line.error.detail,
-            *(list(map(int, request.inputs)) for request in line.requests),
-        ]
-        for line in part
+        [x.number, x.text, x.error and x.error.detail, *inputs(x)] for x in part
     ]
     # Both are in every answer.
     return [*lines, self._batch.model, self._batch.fingerprint]
@@ -45,11 +37,7 @@ class BatchRows:
   def requests(self, item: batch_lines.Line) -> Sequence[request_lib.Request]:
     return item.requests
 
-  def row(
-      self,
-      item: batch_lines.Line,
-      outcomes: Sequence[results.Result | ValueError],
-  ) -> dict[str, Any]:
+  def row(self, item, outcomes) -> dict[str, Any]:
     return self._batch.answer(item, outcomes)
 
   def counted(self, answered: Sequence[text_rows.Answered]) -> dict[str, int]:

@@ -11,7 +11,6 @@ from speculative_t5x.jobs.cluster import ray_cluster
 from speculative_t5x.jobs.cluster import ray_worker
 from speculative_t5x.jobs.inference import infer_output
 from speculative_t5x.jobs.inference import infer_setup
-from speculative_t5x.jobs.inference import infer_source
 from speculative_t5x.jobs.inference import inference
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import resumption
@@ -26,7 +25,7 @@ class Decoding:
 
   def __init__(self, setup: infer_setup.InferSetup):
     """Find inputs and models, and choose what suits the machine."""
-    source = infer_source.find(setup)
+    source = infer_setup.find_source(setup)
     next(source.inputs())  # the files can be read here
     shown = progress.Progress('infer', None, 'inputs')
     self._job = inference.find(setup, source, shown)
@@ -54,7 +53,7 @@ def write(setup: infer_setup.InferSetup) -> run_record.RunRecord:
   Raises:
     ValueError: for inputs that cannot be decoded, once all others are written.
   """
-  source = infer_source.find(setup)
+  source = infer_setup.find_source(setup)
   with progress.Progress('infer', None, 'inputs') as shown:
     with setup.cluster.connect(functools.partial(Decoding, setup)) as workers:
       settings, options = workers.asked.for_driver

@@ -21,9 +21,7 @@ from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
 
 
-def print_all(
-    job: inference.Inference, inputs: Iterator[Any]
-) -> None:
+def print_all(job: inference.Inference, inputs: Iterator[Any]) -> None:
   """Decode the inputs and print each prediction when it is there."""
   tell = functools.partial(print, flush=True)
   _ = job.engine  # before standard input is waited for

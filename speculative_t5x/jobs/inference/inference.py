@@ -19,7 +19,6 @@ from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.inference import infer_setup
-from speculative_t5x.jobs.inference import infer_source
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import resumption
@@ -37,13 +36,9 @@ _Numbered = tuple[int, Any]
 
 
 class Rows(Protocol):
-  """Inputs of a job as requests, and their results as rows.
+  """Inputs of a job as requests, and their results as rows."""
 
-  Attributes:
-    files: Where the rows are written.
-  """
-
-  files: Files
+  files: Files  # where the rows are written
 
   def read(self, inputs: Iterator[Any]) -> Iterator[Any]:
     """Yield inputs, read as far as it takes the decoder, in their order."""
@@ -65,21 +60,14 @@ class Rows(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Inference:
-  """Decoding of inputs in parts, each to a chunk of rows.
-
-  Attributes:
-    setup: The job.
-    source: Its inputs.
-    decoder: Decodes them; its weights are still to be read.
-    batch_size: Chosen for the machine, where the setup has none.
-    shown: Shows how many inputs are done.
-  """
+  """Decoding of inputs in parts, each to a chunk of rows."""
 
   setup: infer_setup.InferSetup
-  source: infer_source.Source
+  source: infer_setup.Source  # its inputs
+  # Decodes them; its weights are still to be read.
   decoder: token_decoder.TokenDecoder
-  batch_size: int
-  shown: progress.Progress
+  batch_size: int  # chosen for the machine, where the setup has none
+  shown: progress.Progress  # shows how many inputs are done
 
   @property
   def part_size(self) -> int:
@@ -133,11 +121,8 @@ class Inference:
   ) -> Iterator[chunks_lib.Content]:
     """Decode inputs as one stream, and yield the content of each part of them.
 
-    Without any, the model is not read.
-
-    Args:
-      numbered: The inputs, each with its number among those of the job.
-      tell: Called with each row as soon as it and those before it are there.
+    Without any, the model is not read. Inputs have their numbers among those of
+    the job. Each row is told as soon as it and those before it are there.
     """
     first = list(itertools.islice(numbered, 1))
     if not first:
@@ -185,9 +170,7 @@ class Inference:
       values['run'] = run.stored()
     return chunks_lib.Content(rows, values)
 
-  def _outcome(
-      self, ended: pending_lib.Pending
-  ) -> results.Result | ValueError:
+  def _outcome(self, ended: pending_lib.Pending) -> results.Result | ValueError:
     try:
       return self.engine.result(ended)
     except ValueError as error:
@@ -214,7 +197,7 @@ class Inference:
         setup.draft_sampling,
         batch_size=self.batch_size,
         repeats=1,
-        **workload_lib.search_settings(setup.search),
+        **(dataclasses.asdict(setup.search) if setup.search else {}),
     )
     if setup.paths is not None:
       task = ', '.join(setup.paths)
@@ -241,7 +224,7 @@ class Inference:
 
 def find(
     setup: infer_setup.InferSetup,
-    source: infer_source.Source,
+    source: infer_setup.Source,
     shown: progress.Progress,
 ) -> Inference:
   """Find the models of a job; see `Workload.find_decoder`."""

@@ -15,7 +15,6 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.inference import infer_setup
-from speculative_t5x.jobs.inference import infer_source
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import errors
@@ -32,19 +31,14 @@ Answered = tuple[Any, Sequence[results.Result | ValueError]]
 
 @dataclasses.dataclass(frozen=True)
 class TextRows:
-  """Rows of texts, and the lines of their outputs; an `inference.Rows`.
-
-  Attributes:
-    setup: The job. On a cluster, an input that cannot be decoded gets a row
-      with its error; otherwise it ends the job.
-    source: The texts.
-    decoder: Their decoder.
-  """
+  """Rows of texts, and the lines of their outputs; an `inference.Rows`."""
 
   files = {output_folder.PREDICTIONS: None}
 
+  # The job. On a cluster, an input that cannot be decoded gets a row with its
+  # error; otherwise it ends the job.
   setup: infer_setup.InferSetup
-  source: infer_source.Source
+  source: infer_setup.Source
   decoder: token_decoder.TokenDecoder
 
   @functools.cached_property
@@ -53,9 +47,7 @@ class TextRows:
     settings = setup.workload.settings(setup.sampling, setup.draft_sampling)
     return dataclasses.replace(settings, search=setup.search)
 
-  def read(
-      self, inputs: Iterator[inputs_lib.Input]
-  ) -> Iterator[inputs_lib.Input]:
+  def read(self, inputs) -> Iterator[inputs_lib.Input]:
     return inputs
 
   def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
@@ -74,11 +66,7 @@ class TextRows:
         )
     ]
 
-  def row(
-      self,
-      item: inputs_lib.Input,
-      outcomes: Sequence[results.Result | ValueError],
-  ) -> dict[str, Any]:
+  def row(self, item, outcomes) -> dict[str, Any]:
     drafts = self.setup.drafter is not None
     gamma = self.decoder.drafter.form.gamma if drafts else 0
     numbers = range(self.decoder.options.num_decodes)

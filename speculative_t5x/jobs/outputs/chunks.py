@@ -111,12 +111,10 @@ class Chunks:
   ) -> Iterator[Chunk]:
     """Yield all chunks, and write those that are missing.
 
-    These are decoded as one stream, so that rows are idle at its end alone.
-
-    Args:
-      parts: Of each part what its chunk depends on, as JSON, and its inputs.
-      decode: Yields the contents of missing parts, in their order. It is given
-        their inputs, each with its number among those of all parts.
+    Of each part there is what its chunk depends on, as JSON, and its inputs.
+    Missing parts are decoded as one stream, so that rows are idle at its end
+    alone: `decode` is given their inputs, each with its number among those of
+    all parts, and yields the contents in their order.
     """
     # Parts that were read ahead: number, digest, and the chunk if it is there.
     read: collections.deque[tuple[int, str, Chunk | None]]
@@ -160,8 +158,9 @@ class Chunks:
     elif number not in self._put:
       if header['values'].get(FAILED):
         reason = 'has inputs without a prediction'
-      else:
-        self._say_reuse(path.parent)
+      elif not self._is_reuse_said:
+        self._is_reuse_said = True
+        self._say(f'finished chunks are taken from {path.parent}')
     if reason:
       self._say(f'decoding chunk {number} again, because {path} {reason}')
       return None
@@ -192,13 +191,10 @@ class Chunks:
   ) -> None:
     """Check that the folder has no chunks of another configuration.
 
-    Those of another job are left to `output_folder`. A model or vocabulary
-    that was replaced at its path is another configuration that may be there.
-
-    Args:
-      varying: Names of settings in which the configurations of one folder may
-        differ, those of models included.
-      beside: Chunks of the job's other configurations.
+    Those of another job are left to `output_folder`. A model or vocabulary that
+    was replaced at its path is another configuration that may be there. Those
+    beside, of the job's other configurations, may differ in settings of the
+    names given, those of models included.
     """
     for path in first_files(self._folder):
       header = json_files.first_object(path)
@@ -234,12 +230,6 @@ class Chunks:
 
   def _path(self, number: int) -> epath.Path:
     return self._folder / self._name / f'{number:06}.jsonl'
-
-  def _say_reuse(self, folder: epath.Path) -> None:
-    """Say once that chunks of an earlier run are taken."""
-    if not self._is_reuse_said:
-      self._is_reuse_said = True
-      self._say(f'finished chunks are taken from {folder}')
 
   def _say(self, text: str) -> None:
     print(f'{self._title}: {text}', file=sys.stderr)

@@ -63,9 +63,7 @@ class OutputFolder:
         (self._path / name).unlink(missing_ok=True)
 
   def _check_no_other(self, job: str) -> None:
-    records = whole_files.listed(
-        self._path / _RECORDS, resumption.NAME_PREFIX
-    )
+    records = whole_files.listed(self._path / _RECORDS, resumption.NAME_PREFIX)
     firsts = chunks.first_files(self._path)
     for path in (self._path / _RESULTS, *records, *firsts):
       found = json_files.first_object(path) if path.exists() else None
@@ -82,9 +80,8 @@ class OutputFolder:
     """Return a configuration's record from an earlier run, or None.
 
     There is none either if the record is damaged, or if a checkpoint of its
-    target or draft was replaced. A line on stderr says whether the record
-    is reused, and by which code version if it is another. A reused record must
-    be added again to be merged. The title names the configuration in the line.
+    target or draft was replaced. A line on stderr, with the title, says whether
+    the record is reused. A reused record must be added again to be merged.
     """
     title = f'configuration {len(self._names) + 1}: {title}'
     # Records of earlier versions may lack other keys.
@@ -122,9 +119,7 @@ class OutputFolder:
   ) -> None:
     """Write alpha, which several configurations share, for resumption."""
     name = f'{_ALPHA}/{resumption.name_of(settings)}.json'
-    line = json.dumps(
-        values | resumption.origin_of(settings), allow_nan=False
-    )
+    line = json.dumps(values | resumption.origin_of(settings), allow_nan=False)
     whole_files.write(self._path, name, [line])
 
   def add_text(self, name: str, text: str) -> epath.Path:

@@ -7,14 +7,20 @@ their contents.
 """
 
 from collections.abc import Collection, Mapping
+from concurrent import futures
 import dataclasses
+import functools
 import hashlib
 import json
+import os
+import pathlib
 from typing import Any
 
-from speculative_t5x.jobs.outputs import contents
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.research import run_record
 
 # The keys of a record that identify a configuration.
@@ -33,6 +39,7 @@ ORIGIN = ('created', *_CODE)
 # Every name of a configuration begins with it.
 NAME_PREFIX = 'temperature_'
 CONTENTS = 'contents'  # the key of digests of models and vocabularies
+_REMOTE = *checkpoints.WRITTEN_ANEW, token_counts.FILE_NAME
 
 
 def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
@@ -67,7 +74,7 @@ def by_contents(
   of_paths = set(map(descriptions.name_of, described.paths))
   names = (described.name or '').split(descriptions.JOINED)
   found['name'] = [x for x in names if x not in of_paths]
-  return found | {CONTENTS: list(map(contents.digest, described.paths))}
+  return found | {CONTENTS: list(map(digest_of, described.paths))}
 
 
 def of_vocabulary(vocabulary: vocabularies.Vocabulary) -> dict[str, str]:
@@ -113,3 +120,39 @@ def differing(
       for name in sorted((earlier.keys() | now.keys()) - {*may_change})
       if earlier.get(name) != now.get(name)
   ]
+
+
+def digest_of(path: str) -> str:
+  """Return the digest of a folder's files, or of a model of the hub.
+
+  Local files that are read are digested. In a bucket, where each file costs a
+  request and a checkpoint may have thousands, sizes and times stand for those
+  that are written anew with any other.
+  """
+  _, path = checkpoints.fetch(path)
+  folder = user_paths.expand(path)
+  if user_paths.is_remote(folder):
+    files = [x for x in (folder / name for name in _REMOTE) if x.exists()]
+    found = [(x.name, y.length, y.mtime) for x in files for y in [x.stat()]]
+  else:
+    folder = pathlib.Path(folder)
+    files = checkpoints.files_in(folder)
+    with futures.ThreadPoolExecutor() as pool:
+      digests = pool.map(_of_file, files)
+      names = (str(file.relative_to(folder)) for file in files)
+      found = list(zip(names, digests, strict=True))
+  return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def _of_file(file: pathlib.Path) -> str:
+  found = file.stat()
+  # A change of a file cannot keep its last time.
+  state = found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+  return _of_state(os.fspath(file), state)
+
+
+@functools.cache
+def _of_state(file: str, state: tuple[int, ...]) -> str:
+  del state
+  with open(file, 'rb') as opened:
+    return hashlib.file_digest(opened, 'sha256').hexdigest()

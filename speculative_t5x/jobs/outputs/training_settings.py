@@ -16,7 +16,6 @@ import os
 from etils import epath
 import numpy as np
 
-from speculative_t5x.jobs.outputs import contents
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
@@ -53,7 +52,7 @@ def keep_data(
   """
   digests = {name: _digest(data[name]) for name in data}
   if target is not None:
-    digests['target'] = contents.digest(target)
+    digests['target'] = resumption.digest_of(target)
   # An older version kept no digest of the target.
   _keep(folder, _DATA, digests, may_lack={'target'})
 
@@ -91,7 +90,6 @@ def _keep(
 
 
 def _digest(arrays: Sequence[np.ndarray]) -> str:
-  """Return a digest of the values and shapes of arrays."""
   digest = hashlib.sha256()
   for array in arrays:
     digest.update(f'{array.dtype} {array.shape}\n'.encode())

@@ -26,8 +26,6 @@ _SEVERAL = ('eos_token_id',)  # each of a chat model's ends a sequence
 # decoder has a prompt are fed the first one.
 _FORCED, _FORCED_OTHERS = 'forced_bos_token_id', 'forced_decoder_ids'
 _BAD_WORDS, _SUPPRESSED = 'bad_words_ids', 'suppress_tokens'
-
-
 # Settings that change outputs, and the values with which they do not.
 _NEUTRAL = {
     'num_beams': (1,),
@@ -76,20 +74,14 @@ _OTHERS = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Ids:
-  """Ids that a folder's files name.
-
-  Attributes:
-    folder: The folder.
-    config: Its config.json, with its family's defaults.
-    generation: Its generation_config.json; None if there is none. An id in it
-      comes before one in config.json, as in transformers' `generate`.
-    network: The network that config.json states.
-  """
+  """Ids that a folder's files name."""
 
   folder: epath.Path
-  config: Mapping[str, Any]
+  config: Mapping[str, Any]  # its config.json, with its family's defaults
+  # Its generation_config.json; None if there is none. An id in it comes before
+  # one in config.json, as in transformers' `generate`.
   generation: Mapping[str, Any] | None
-  network: network_lib.Network
+  network: network_lib.Network  # the network that config.json states
 
   @property
   def _sources(self) -> dict[str, Mapping[str, Any]]:

@@ -6,7 +6,7 @@ A folder holds config.json and a file of tensors, or several and an index, which
 says what lies in which. How a parameter lies in a tensor is the family's word.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 import functools
 import types
 from typing import Any
@@ -80,9 +80,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
         for name, source in source_of.items()
     }
 
-  def _read(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
-  ) -> Iterator[tuple[str, jax.Array]]:
+  def _read(self, wanted) -> Iterator[tuple[str, jax.Array]]:
     # What is stored as the embedding must equal it.
     _, copies = self._names
     for copy, tensor in copies.items():
@@ -116,9 +114,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
 
   @property
   def _family(self) -> types.ModuleType:
-    return families.of_model_type(
-        self._config_file, self._config['model_type']
-    )
+    return families.of_model_type(self._config_file, self._config['model_type'])
 
   @functools.cached_property
   def _generation(self) -> dict[str, Any] | None:
@@ -126,13 +122,9 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     return self._read_json(name) if name in self._listing else None
 
   @functools.cached_property
-  def _names(
-      self,
-  ) -> tuple[dict[str, families.Location], dict[str, str]]:
+  def _names(self) -> tuple[dict[str, families.Location], dict[str, str]]:
     """Where each parameter lies; tensors that must be equal to others."""
-    return self._family.tensor_names(
-        self.folder, self._tensors, self._network
-    )
+    return self._family.tensor_names(self.folder, self._tensors, self._network)
 
   @functools.cached_property
   def _listing(self) -> set[str]:

@@ -53,9 +53,7 @@ class OrbaxCheckpoint(zarr_arrays.ZarrCheckpoint):
       # A training that T5X resumes has a step of the parameters' dtype.
       return int(array.read().result())
 
-  def restore_state(
-      self, params: trees.Params, param_states: trees.Params
-  ) -> tuple[int, trees.Params, trees.Params]:
+  def restore_state(self, params, param_states):
     self.check_shapes(params)
     arrays = self._arrays_in('state/param_states/')
     found = checkpoint.shapes(zarr_arrays.specs(arrays))

@@ -28,19 +28,13 @@ _MOST_LAYERS = 1024  # more than any T5 has; a damaged file may state any number
 
 
 class Part(NamedTuple):
-  """A parameter that is not stored as it is.
+  """A parameter that is not stored as it is."""
 
-  Attributes:
-    array: Name of the stored array.
-    shape: The parameter's.
-    axis: Axis of the layers in the array; None if it has none.
-    layer: Which layer the parameter is of.
-  """
-
-  array: str
-  shape: tuple[int, ...]
+  array: str  # name of the stored array
+  shape: tuple[int, ...]  # the parameter's
+  # Axis of the layers in the array; None if it has none.
   axis: int | None = None
-  layer: int = 0
+  layer: int = 0  # which layer the parameter is of
 
   def take(self, array: np.ndarray) -> np.ndarray:
     """Return the parameter of the stored array."""
@@ -54,9 +48,8 @@ def parts(
 ) -> dict[str, Part]:
   """Return the parameters that are parts of stored arrays, by their names.
 
-  Args:
-    folder: For messages.
-    specs: The stored arrays, by name.
+  The specs are of the stored arrays, by name; messages name the folder.
+
   Raises:
     errors.CheckpointError: if arrays of scanned layers do not fit each other.
   """

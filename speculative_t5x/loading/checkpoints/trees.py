@@ -61,9 +61,7 @@ def is_finite(x: jax.Array) -> jax.Array | bool:
   return _is_finite(x)
 
 
-@jax.jit
-def _is_finite(x: jax.Array) -> jax.Array:
-  return jnp.isfinite(x).all()
+_is_finite = jax.jit(lambda x: jnp.isfinite(x).all())
 
 
 def batches(leaves: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:

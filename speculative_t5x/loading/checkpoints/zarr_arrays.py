@@ -32,9 +32,7 @@ class ZarrCheckpoint(checkpoint.Checkpoint):
   def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
     return specs(self._arrays)
 
-  def _read(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
-  ) -> Iterator[tuple[str, jax.Array]]:
+  def _read(self, wanted) -> Iterator[tuple[str, jax.Array]]:
     arrays = {name: self._arrays[self._prefix + name] for name in wanted}
     return self._read_arrays(arrays, wanted)
 

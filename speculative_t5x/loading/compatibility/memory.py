@@ -101,7 +101,7 @@ def of_model(
   units = network.axis_units['joined_kv']
   heads = sharding.named_sharding(mesh, rules, ['joined_kv'], [units])
   parts = units // math.prod(heads.shard_shape((units,)))
-  return num_bytes + _num_bytes(cache) // parts
+  return num_bytes + num_bytes_of(cache) // parts
 
 
 def _params_bytes(
@@ -111,10 +111,10 @@ def _params_bytes(
     rules: sharding.Rules,
 ) -> int:
   if mesh.size == 1:  # names of axes take another trace of the network
-    return _num_bytes(params)
+    return num_bytes_of(params)
   where = models_lib.param_shardings(network, mesh, rules)
   shard = lambda x, y: jax.ShapeDtypeStruct(y.shard_shape(x.shape), x.dtype)
-  return _num_bytes(jax.tree.map(shard, params, where))
+  return num_bytes_of(jax.tree.map(shard, params, where))
 
 
 def _in_dtype(network: network_lib.Network) -> Any:
@@ -125,7 +125,8 @@ def _in_dtype(network: network_lib.Network) -> Any:
   )
 
 
-def _num_bytes(tree: Any) -> int:
+def num_bytes_of(tree: Any) -> int:
+  """Return the bytes of all arrays of a tree."""
   return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 

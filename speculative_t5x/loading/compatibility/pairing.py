@@ -115,7 +115,17 @@ def check_features(target: network.Network, draft: network.Network) -> None:
     ValueError: naming what is missing, or both widths.
   """
   if network.is_feature_head(draft):
-    _check_last_features(target, draft)
+    asks = (
+        'A head on the last features of a target, unlike one of'
+        ' configs/origins/block_head.gin without READS_LAST_FEATURES,'
+    )
+    network.check_offers(target, asks, *network.SHOWS_FEATURES)
+    if draft.feature_dim != target.last_width:
+      raise ValueError(
+          f'The head reads last features of width {draft.feature_dim}, and the'
+          f" target's have width {target.last_width}. Pass a head that was"
+          ' trained on this target.'
+      )
   # What a head on a decoder alone reads beside them is of no encoder.
   read = getattr(draft, 'width_of_inputs', None)
   if not draft.reads_features or read is None:
@@ -126,20 +136,4 @@ def check_features(target: network.Network, draft: network.Network) -> None:
         f'The draft decoder reads an encoder of width {read},'
         f" and the target's encoder has width {width}. Pass a decoder that was"
         " trained on this target's encoder."
-    )
-
-
-def _check_last_features(
-    target: network.Network, draft: network.Network
-) -> None:
-  asks = (
-      'A head on the last features of a target, unlike one of'
-      ' configs/origins/block_head.gin without READS_LAST_FEATURES,'
-  )
-  network.check_offers(target, asks, *network.SHOWS_FEATURES)
-  if draft.feature_dim != target.last_width:
-    raise ValueError(
-        f'The head reads last features of width {draft.feature_dim}, and'
-        f" the target's have width {target.last_width}. Pass a head that was"
-        ' trained on this target.'
     )

@@ -72,9 +72,7 @@ class Drafting:
   def load(self) -> 'Drafting':
     return self.read() if self.read else self
 
-  def drafter(
-      self, target: contracts.Model, gamma: int
-  ) -> contracts.Drafter:
+  def drafter(self, target: contracts.Model, gamma: int) -> contracts.Drafter:
     """Make the drafter of gamma draft tokens per block for a target.
 
     Raises:

@@ -34,9 +34,7 @@ class EarlyExit:
   head: checkpoints.Path | None = None
 
   def find(self, target) -> drafting.Drafting:
-    network.check_offers(
-        target.config, 'Early exit', *network.LAYERS
-    )
+    network.check_offers(target.config, 'Early exit', *network.LAYERS)
     first = target.config.first_layers(self.exit_layer)
     found = drafting.Drafting(
         self._make,
@@ -71,9 +69,7 @@ class EarlyExit:
           ' path alone as that of a draft model.',
           exit_layer=self.exit_layer,
       )
-    network.check_offers(
-        first, 'A head of its own', *network.HEADS
-    )
+    network.check_offers(first, 'A head of its own', *network.HEADS)
     first = first.with_own_head()
     head = first.take_head(models.abstract_params(first))
     with pairing.naming('draft'):

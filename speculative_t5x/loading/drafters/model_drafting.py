@@ -229,10 +229,8 @@ def find(
 ) -> drafting.Drafting:
   """Return the drafting that is meant, which fits a target.
 
-  Args:
-    drafter: A drafting of `loading.drafters`, or the draft model or its path.
-    target: The target, loaded or not, with its vocabulary, or without one where
-      there is none to compare with.
+  A draft model or its path may stand for a drafting. The target, loaded or not,
+  has no vocabulary where there is none to compare with.
   """
   if isinstance(drafter, str | os.PathLike | models.Model):
     drafter = DraftModel(drafter)

@@ -40,21 +40,16 @@ from speculative_t5x.loading import errors
 
 
 class Location(NamedTuple):
-  """Where a parameter lies in a Hugging Face folder.
+  """Where a parameter lies in a Hugging Face folder."""
 
-  Attributes:
-    tensor: Name of the tensor.
-    is_transposed: Whether the tensor is the transpose: PyTorch's linear layers
-      store [out, in], Flax [in, out].
-    part: Which of the equal parts along the last axis, once transposed, it is.
-    parts: How many parts the tensor has.
-    is_row: Whether the parameter is [1, n], and the tensor may be [n].
-  """
-
-  tensor: str
+  tensor: str  # name of the tensor
+  # Whether the tensor is the transpose: PyTorch's linear layers store [out,
+  # in], Flax [in, out].
   is_transposed: bool = False
+  # Which of the equal parts along the last axis, once transposed, it is.
   part: int = 0
-  parts: int = 1
+  parts: int = 1  # how many parts the tensor has
+  # Whether the parameter is [1, n], and the tensor may be [n].
   is_row: bool = False
 
   def shape(self, stored: tuple[int, ...]) -> tuple[int, ...]:
@@ -101,21 +96,17 @@ FLAG = {False: False, True: True, None: False}
 
 
 class Field(NamedTuple):
-  """A field of config.json that decides what a network computes.
+  """A field of config.json that decides what a network computes."""
 
-  Attributes:
-    default: Its value where a file lacks it, as in transformers. A function of
-      the fields before it stands for null too, and returns the value.
-    values: A kind of values, or the values that the network here has, which may
-      be a mapping to the network's own, or a function of the fields before it
-      that returns those; None if the family checks them. One value alone means:
-      a part that no network here has.
-    ours: Fields of the network that have the value, divided by spaces.
-  """
-
+  # Its value where a file lacks it, as in transformers. A function of the
+  # fields before it stands for null too, and returns the value.
   default: Any
+  # A kind of values, or the values that the network here has, which may be a
+  # mapping to the network's own, or a function of the fields before it that
+  # returns those; None if the family checks them. One value alone means: a part
+  # that no network here has.
   values: Any = None
-  ours: str = ''
+  ours: str = ''  # fields of the network that have the value, divided by spaces
 
 
 Fields = dict[str, Field]
@@ -174,11 +165,8 @@ def complete(
 ) -> dict[str, Any]:
   """Return a config.json, or a part of one, with all fields that are read.
 
-  Args:
-    file: For messages.
-    config: The fields that the file has.
-    fields: Those that are read.
-    network: Names the network in messages.
+  Messages name the file and the network.
+
   Raises:
     errors.CheckpointError: naming the first field with a value that the network
       does not have.

@@ -6,12 +6,8 @@ They share the fields of config.json and the names of tensors, and differ in a
 few parts of `encoder_decoder.EncoderDecoder`.
 """
 
-from collections.abc import Collection, Mapping
 import dataclasses
 import math
-from typing import Any
-
-from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
@@ -119,20 +115,13 @@ _WITH_SINUSOIDS = dataclasses.replace(
 )
 
 
-def tensor_names(
-    folder: epath.Path,
-    stored: Collection[str],
-    network: encoder_decoder.EncoderDecoder,
-) -> tuple[dict[str, families.Location], dict[str, str]]:
-  """Return which tensor is which parameter; see `families`."""
+def tensor_names(folder, stored, network):
   is_learned = network.positions == config_lib.LEARNED
   names = _TENSORS if is_learned else _WITH_SINUSOIDS
   return names.sources(folder, stored, network)
 
 
-def of_config(
-    file: epath.Path, config: Mapping[str, Any]
-) -> encoder_decoder.EncoderDecoder:
+def of_config(file, config) -> encoder_decoder.EncoderDecoder:
   scale = math.sqrt(config['d_model']) if config['scale_embedding'] else 1.0
   fields = families.sizes(_BART, config) | {'embedding_scale': scale}
   match config['model_type']:
@@ -159,8 +148,6 @@ def of_config(
   return encoder_decoder.EncoderDecoder(**fields)
 
 
-def of_tensors(
-    network: encoder_decoder.EncoderDecoder, stored: Collection[str]
-) -> encoder_decoder.EncoderDecoder:
+def of_tensors(network, stored) -> encoder_decoder.EncoderDecoder:
   """Return the network with a bias of the logits if one is stored."""
   return dataclasses.replace(network, logits_bias=_LOGITS_BIAS in stored)

@@ -61,9 +61,7 @@ tensor_names = tensor_maps.TensorMap(
 ).sources
 
 
-def of_config(
-    file: epath.Path, config: Mapping[str, Any]
-) -> decoder_only.DecoderOnly:
+def of_config(file, config) -> decoder_only.DecoderOnly:
   return decoder_only.DecoderOnly(**gemma3_fields(file, config))
 
 

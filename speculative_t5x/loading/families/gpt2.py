@@ -2,11 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPT-2: a family."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from etils import epath
-
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import tensor_maps
@@ -61,9 +56,7 @@ tensor_names = tensor_maps.TensorMap(
 ).sources
 
 
-def of_config(
-    file: epath.Path, config: Mapping[str, Any]
-) -> decoder_only.DecoderOnly:
+def of_config(file, config) -> decoder_only.DecoderOnly:
   width, heads = config['n_embd'], config['n_head']
   if width % heads:
     raise errors.CheckpointError(

@@ -120,9 +120,7 @@ tensor_names = tensor_maps.TensorMap(
 ).sources
 
 
-def of_config(
-    file: epath.Path, config: Mapping[str, Any]
-) -> decoder_only.DecoderOnly:
+def of_config(file, config) -> decoder_only.DecoderOnly:
   kind = config_lib.LayerKind(None, *rope(file, config))
   whole = {**config, 'sliding_window': None}
   return decoder_only.DecoderOnly(
@@ -138,16 +136,11 @@ def rope(
     fields: Mapping[str, Any] | None = None,
     theta: str = 'rope_theta',
 ) -> tuple[float, rope_lib.Scaling | None]:
-  """Return theta and scaling of RoPE.
+  """Return theta and scaling of RoPE, by a complete config.
 
   transformers 5 writes both as `rope_parameters`; before, they are `rope_theta`
-  and `rope_scaling`.
-
-  Args:
-    file: For messages.
-    config: Its fields, complete.
-    fields: Those of RoPE; None for what transformers takes.
-    theta: The field beside them that has theta where they have none.
+  and `rope_scaling`. The fields are RoPE's; None for what transformers takes.
+  Where they have no theta, the field of the config of that name has it.
   """
   with errors.reading(file):
     if fields is None:
@@ -174,11 +167,8 @@ def layer_kinds(
 ) -> list[config_lib.LayerKind]:
   """Return the kinds of the layers, or of the first ones, which take turns.
 
-  Args:
-    file: For messages.
-    config: Its fields, complete.
-    by_turns: Which layers have a window, where `layer_types` does not say it.
-    kinds: The kinds of layers with a window and without one.
+  `by_turns` says which layers have a window where `layer_types` of a complete
+  config does not, and `kinds` has the kinds of layers with one and without.
   """
   if config['layer_types'] is None:
     return [kinds[x] for x in by_turns]

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 from typing import Any
 
-from etils import epath
 import jax
 
 from speculative_t5x.loading import errors
@@ -117,9 +116,7 @@ _SHARED_TABLES = dataclasses.replace(
 USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
 
 
-def of_shapes(
-    specs: Mapping[str, jax.ShapeDtypeStruct]
-) -> network_lib.Network:
+def of_shapes(specs: Mapping[str, jax.ShapeDtypeStruct]) -> network_lib.Network:
   """Return the network of parameters under T5X's names.
 
   The activations are those of the T5 version with the same number of input
@@ -189,14 +186,11 @@ def _not_of_t5(names: str) -> errors.CheckpointError:
 
 
 def _num_layers(specs: Collection[str], stack: str) -> int:
-  """Return how many layers of a stack parameters are of."""
   layers = f'{stack}/layers_'
   return len({x.split('/')[1] for x in specs if x.startswith(layers)})
 
 
-def of_config(
-    file: epath.Path, config: Mapping[str, Any]
-) -> t5.T5Config:
+def of_config(file, config) -> t5.T5Config:
   return t5.T5Config(
       **families.sizes(_T5, config),
       logits_via_embedding=_is_scaled(config),
@@ -219,10 +213,7 @@ def _is_scaled(config: Mapping[str, Any]) -> bool:
   return is_scaled is None or bool(is_scaled)
 
 
-def tensor_names(
-    folder: epath.Path, stored: Collection[str], network: t5.T5Config
-) -> tuple[dict[str, families.Location], dict[str, str]]:
-  """Return which tensor is which parameter; see `families`."""
+def tensor_names(folder, stored, network):
   names = _TENSORS if network.bias_per_layer else _SHARED_TABLES
   sources, copies = names.sources(folder, stored, network)
   # transformers stores no head that is the embedding.

@@ -7,7 +7,7 @@ the decoder. That of a T5Gemma 2 holds one of Gemma 3 for the text of the
 encoder, beside one of images, and one for the decoder.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -108,17 +108,12 @@ _SECOND = tensor_maps.TensorMap(
 )
 
 
-def tensor_names(
-    folder: epath.Path, stored: Collection[str], network: t5gemma.T5Gemma
-) -> tuple[dict[str, families.Location], dict[str, str]]:
-  """Return which tensor is which parameter; see `families`."""
+def tensor_names(folder, stored, network):
   names = _SECOND if network.merged_attention else _FIRST
   return names.sources(folder, stored, network)
 
 
-def of_config(
-    file: epath.Path, config: Mapping[str, Any]
-) -> t5gemma.T5Gemma:
+def of_config(file, config) -> t5gemma.T5Gemma:
   is_second = config['model_type'] == 't5gemma2'
   of_stack = _of_second if is_second else _of_first
   encoder, decoder = (of_stack(file, config, stack) for stack in _STACKS)

@@ -21,9 +21,7 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import user_paths
 
 _SCHEME = 'hf://'
-_NAME = re.compile(
-    rf'(?:{_SCHEME})?(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?'
-)
+_NAME = re.compile(rf'(?:{_SCHEME})?(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?')
 _CONFIG = 'config.json'  # of every model that is read here
 
 
@@ -70,9 +68,9 @@ def _find(name: str) -> str:
 def fetch(name: str, patterns: tuple[str, ...]) -> epath.Path:
   """Download what the cache lacks of a model; return the folder of its files.
 
-  Args:
-    name: The model with its commit, as `find` returns it.
-    patterns: Shell patterns of the names of the files.
+  The model is named with its commit, as `find` returns it; patterns are those
+  of a shell for the names of the files.
+
   Raises:
     errors.CheckpointError: if they cannot be downloaded.
   """

@@ -54,9 +54,7 @@ class SpecialTokens:
     tokens = [self._fields[name].get(role) for name in _ROLES]
     return next((_content(x) for x in tokens if x), None)
 
-  def id_of(
-      self, role: str, find: _Find, default: int | None
-  ) -> int:
+  def id_of(self, role: str, find: _Find, default: int | None) -> int:
     """Return the id of the token that is named for a role, or the default.
 
     The default is the vocabulary's own; None if it has none and needs one.

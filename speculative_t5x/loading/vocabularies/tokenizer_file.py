@@ -142,7 +142,6 @@ class TokenizerVocabulary(vocabulary_lib.Vocabulary):
 
 
 def _read(path: epath.Path) -> Any:
-  """Return the tokenizer of a file."""
   import tokenizers  # not needed with SentencePiece
 
   with errors.reading(path, vocabulary_lib.VocabularyError):

@@ -88,11 +88,7 @@ class Vocabulary(abc.ABC):
     was read: sentinels that a file leaves out have theirs too, and any other id
     without a piece is shown as the unknown piece is, if there is one. Bytes
     that are not UTF-8 are shown as U+FFFD, as often as Python's `bytes.decode`
-    shows it.
-
-    Args:
-      ids: Token ids.
-      before: Token ids of the text that this one continues, as of a prompt.
+    does. `before` are ids of the text that this one continues, as of a prompt.
     """
     return self.detokenizer(before).text(ids)
 
@@ -106,9 +102,7 @@ class Vocabulary(abc.ABC):
   def token_bytes(self, i: int, before: int | None) -> bytes | None:
     """Return what an id adds to a text; None if it leaves it as it was.
 
-    Args:
-      i: The id.
-      before: The id before it in the text; None if it is the first one.
+    The id before it in the text is None if it is the first one.
     """
 
   @abc.abstractmethod

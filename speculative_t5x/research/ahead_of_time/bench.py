@@ -3,7 +3,7 @@
 """Compiles a target and its drafts for one topology and describes the programs.
 
 The descriptions are entries of the record that the preflight job writes;
-`report` explains their keys.
+`preflight_report` explains their keys.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,19 +11,22 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting as drafting_lib
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5
 from speculative_t5x.research import progress
 from speculative_t5x.research import whole_batches
-from speculative_t5x.research.ahead_of_time import abstract_pair
-from speculative_t5x.research.ahead_of_time import programs
+from speculative_t5x.research.ahead_of_time import program_reading
 from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.simulation import by_name
 from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import sampling as sampling_lib
 
 Description = dict[str, Any]
 
@@ -39,12 +42,8 @@ class Sizes:
   mesh_shape: Sequence[int] | None = None
 
   def __post_init__(self):
-    ranges.check_settings(
-        ranges.COUNT,
-        batch_size=self.batch_size,
-        inputs_length=self.inputs_length,
-        targets_length=self.targets_length,
-    )
+    counts = 'batch_size', 'inputs_length', 'targets_length'
+    ranges.check_settings(ranges.COUNT, **{x: getattr(self, x) for x in counts})
 
 
 class Bench:
@@ -59,23 +58,18 @@ class Bench:
   ):
     """Describe a batch for the topology; nothing is compiled.
 
-    Args:
-      place: What programs are compiled for.
-      shapes: Sizes of the batch.
-      name: The target's, in records.
-      config: The target's network, as a checkpoint holds it.
+    The network of the target is as a checkpoint holds it; records have its
+    name.
     """
     self._place = place
     self._shapes = shapes
     self._name = name
-    self._target = abstract_pair.make_model(place, config)
-    self._batch = abstract_pair.make_batch(
-        place, shapes.batch_size, shapes.inputs_length
-    )
+    self._target = make_model(place, config)
+    self._batch = make_batch(place, shapes.batch_size, shapes.inputs_length)
 
   def make_draft(self, config: network_lib.Network) -> models.Model:
     """Return an abstract draft model."""
-    return abstract_pair.make_model(self._place, config, sharding.REPLICATED)
+    return make_model(self._place, config, sharding.REPLICATED)
 
   def describe_target(self) -> Description:
     """Compile a step of the target."""
@@ -125,8 +119,65 @@ class Bench:
         max_tokens=self._shapes.targets_length,
     )
     progress.say(f'compiling {name}')
-    program = programs.compile_loop(
+    program = program_reading.compile_loop(
         self._place, make, decoder, self._batch, gamma=gamma
     )
     step_s = self._place.chip.seconds(program.step.cycles)
     return {**dataclasses.asdict(program), 'step_s': step_s}
+
+
+def make_model(
+    place: topology.Topology,
+    config: t5.T5Config,
+    rules: sharding.Rules = sharding.MODEL_PARALLEL,
+) -> models.Model:
+  """Return an abstract model, prepared as `models.make_model` prepares one."""
+  prepared = config.prepared(place.platform, merged=place.mesh is None)
+  params = models.abstract_params(prepared)
+  if place.mesh is None:
+    shardings = jax.tree.map(lambda _: place.replicated(), params)
+  else:
+    shardings = models.param_shardings(prepared, place.mesh, rules)
+  is_float = lambda x: jnp.issubdtype(x.dtype, jnp.floating)
+  params = jax.tree.map(
+      lambda x, where: jax.ShapeDtypeStruct(
+          x.shape,
+          jnp.dtype(config.dtype) if is_float(x) else x.dtype,
+          sharding=where,
+      ),
+      params,
+      shardings,
+  )
+  return models.Model(prepared, params, mesh=place.mesh, rules=rules)
+
+
+def replicated(place: topology.Topology, tree: Any) -> Any:
+  """Return the shapes of a tree's arrays, each whole on every device."""
+  where = place.replicated()
+  return jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where), tree
+  )
+
+
+def make_batch(
+    place: topology.Topology, examples: int, inputs_length: int
+) -> input_batch.InputBatch:
+  """Return an abstract batch of inputs, with its rows along the data axis."""
+  by_row = place.replicated()
+  if place.mesh is not None:
+    by_row = sharding.named_sharding(
+        place.mesh, sharding.REPLICATED, ('batch',), (examples,)
+    )
+  tokens, count = (
+      jax.ShapeDtypeStruct(shape, jnp.int32, sharding=by_row)
+      for shape in ((examples, inputs_length), (examples,))
+  )
+  sampling = replicated(place, sampling_lib.GREEDY.as_arrays())
+  return input_batch.InputBatch(
+      inputs=tokens,
+      example_ids=count,
+      limits=count,
+      seed=replicated(place, jax.ShapeDtypeStruct((), jnp.int32)),
+      sampling=sampling,
+      draft_sampling=sampling,
+  )

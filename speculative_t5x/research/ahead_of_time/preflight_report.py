@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import itertools
 from typing import Any
 
-from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.speculation import theory
 
@@ -80,17 +79,13 @@ def _memory(record: Record) -> Iterator[markdown.Row]:
 def _steps(record: Record) -> Iterator[markdown.Row]:
   target = record['target']
   for form, program in target['steps'].items():
-    yield _step(target['name'], _FORMS[form], program)
-
-
-def _step(name: str, form: str, program: Record) -> markdown.Row:
-  return {
-      'step': f'target {name}',
-      'form': form,
-      'cycles': _cycles(program['step']),
-      'us': _microseconds(program['step_s']),
-      'kernels': str(program['step']['num_operations']),
-  }
+    yield {
+        'step': f'target {target["name"]}',
+        'form': _FORMS[form],
+        'cycles': _cycles(program['step']),
+        'us': _microseconds(program['step_s']),
+        'kernels': str(program['step']['num_operations']),
+    }
 
 
 def _loops(record: Record) -> Iterator[markdown.Row]:
@@ -103,10 +98,10 @@ def _loops(record: Record) -> Iterator[markdown.Row]:
         'gamma': str(pair['gamma']),
         'cycles': _cycles(step),
         'us': _microseconds(pair['loop']['step_s']),
-        'c': cells.number(cost, 4),
+        'c': markdown.number(cost, 4),
         'kernels': str(step['num_operations']),
-        'kernels per draft step': (
-            str(draft_step['num_operations']) if draft_step else cells.MISSING
+        'kernels per draft step': markdown.count(
+            draft_step and draft_step['num_operations']
         ),
         'waits for the host': str(step['host_transfers']),
     }
@@ -131,13 +126,13 @@ def _table_2(record: Record) -> Iterator[markdown.Row]:
         'T': str(row['temperature']),
         'gamma': str(row['gamma']),
         'alpha': f'{row["alpha"]:.2f}',
-        "the paper's c": cells.number(
+        "the paper's c": markdown.number(
             None if is_other else row['cost_coefficient']
         ),
-        'c': cells.number(_over(loop['draft_step'], plain), 3),
+        'c': markdown.number(_over(loop['draft_step'], plain), 3),
         'EXP': f'{row["predicted"]:.1f}',
         'EMP': f'{row["measured"]:.1f}',
-        'speedup': cells.number(tokens * _over(plain, loop['step'])),
+        'speedup': markdown.number(tokens * _over(plain, loop['step'])),
     }
 
 
@@ -157,11 +152,11 @@ def _pair_name(record: Record, pair: Record) -> str:
 
 
 def _cycles(step: Record) -> str:
-  return f'{step["cycles"]:,}' if step['cycles'] else cells.MISSING
+  return f'{step["cycles"]:,}' if step['cycles'] else markdown.MISSING
 
 
 def _microseconds(seconds: float | None) -> str:
-  return cells.MISSING if seconds is None else f'{1e6 * seconds:,.0f}'
+  return markdown.MISSING if seconds is None else f'{1e6 * seconds:,.0f}'
 
 
 # By its title, the rows of a section and how to read them.

@@ -1,16 +1,23 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what one trip of a compiled loop does, from its instructions.
+"""Compiles decoding loops, and counts what one trip of each does.
 
 An inner loop counts once per trip. Of a conditional's branches, one without a
 further conditional counts, the shortest if there are several: the sampling code
 chooses argmax, a softmax, or filters, which have conditionals of their own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
+import time
+from typing import Any
 
+import jax
+
+from speculative_t5x.drafters import autoregression
+from speculative_t5x.networks import input_widths
 from speculative_t5x.research.ahead_of_time import hlo
+from speculative_t5x.research.ahead_of_time import topology
 
 _TRANSFERS = ('infeed', 'outfeed', 'send', 'recv')
 _CALLBACK = 'callback'  # part of the target's name in a call to the host
@@ -60,7 +67,6 @@ def read_loop(
     num_trips: The trips of other such loops, by a scope of the traced function.
     repeated: The scope of an inner loop.
     on_gpu: Whether the host launches each operation, and reads conditions.
-
   Returns:
     One trip with its inner loops; and one trip of the inner loop `repeated`,
     else of the one with the most operations per trip, None if there is none.
@@ -112,7 +118,6 @@ class _Reader:
     return self._program.num_trips(loop) if trips is None else trips
 
   def read(self, computation: str) -> Reading:
-    """Return the counts of a computation."""
     parts = map(self._read, self._program.of(computation))
     return sum(parts, start=Reading())
 
@@ -151,3 +156,58 @@ class _Reader:
     conditions = 0 if is_counted else trips + 1
     total = self.read(*loop.called['body']).times(trips)
     return total + self.condition.times(conditions)
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+  """The analysis of a compiled program that has one decoding loop."""
+
+  compile_s: float  # of tracing and compilation
+  step: Reading  # one trip of the loop
+  # One trip of its inner loop, which proposes one draft token after the first
+  # of a block; None if there is no inner loop.
+  draft_step: Reading | None
+  # Bytes of device memory while the program runs: `arguments` (mainly the
+  # parameters), `temporaries` (caches, keys and values of the inputs,
+  # activations), `outputs`, and `code`, the program itself.
+  memory: dict[str, int]
+
+
+def compile_loop(
+    place: topology.Topology,
+    make: Callable[..., jax.stages.Compiled],
+    *arguments: Any,
+    gamma: int = 0,
+) -> Program:
+  """Compile a program that has one decoding loop and analyse it.
+
+  `make` compiles it of the arguments, for a place. Of a drafter that is a
+  network gamma tokens are drawn, one by one.
+  """
+  start = time.perf_counter()
+  compiled = make(*arguments)
+  seconds = time.perf_counter() - start
+  stats = compiled.memory_analysis()
+  trips = {
+      autoregression.CATCH_UP: 0,
+      autoregression.FIRST: 1,
+      autoregression.LATER: gamma - 1,
+      input_widths.SCOPE: 1,  # at most, each: it encodes before decoding
+  }
+  trip, inner_trip = read_loop(
+      hlo.parse(compiled.as_text()),
+      trips,
+      autoregression.LATER,
+      on_gpu=place.platform == 'gpu',
+  )
+  return Program(
+      compile_s=seconds,
+      step=trip,
+      draft_step=inner_trip,
+      memory={
+          'arguments': stats.argument_size_in_bytes,
+          'temporaries': stats.temp_size_in_bytes,
+          'outputs': stats.output_size_in_bytes,
+          'code': stats.generated_code_size_in_bytes,
+      },
+  )

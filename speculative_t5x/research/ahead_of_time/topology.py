@@ -96,9 +96,9 @@ class Topology:
 def describe(name: str) -> Topology:
   """Return a topology for which programs can be compiled, without a mesh.
 
-  Args:
-    name: A TPU's generation and its chips along each axis, e.g. 'v4:2x2x1' or
-      'v5e:2x2'; or 'h100', one GPU.
+  The name is a TPU's generation and its chips along each axis, e.g. 'v4:2x2x1'
+  or 'v5e:2x2'; or 'h100', one GPU.
+
   Raises:
     TopologyError: if the topology is unknown, or if its compiler is missing.
   """

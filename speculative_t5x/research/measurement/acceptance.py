@@ -43,42 +43,32 @@ class Text(NamedTuple):
   """Acceptance at each token of one text, or of one per row.
 
   Arrays of several texts are [length, ..., rows].
-
-  Attributes:
-    betas: [tokens] float32, probability that a draft token there is accepted,
-      the sum of min(p, q) over the vocabulary: Definition 3.1 by Theorem 3.5.
-      0 where the drafter proposes nothing.
-    lenient_betas: [leniences, tokens] float32, the sum of min(p / l, q) for
-      each of `LENIENCES`: Appendix A.5. At temperature 0 it is the sum of q
-      over the tokens whose probability before standardization is at least l
-      times the largest one.
-    control_betas: [tokens] float32, the smallest q / p of the tokens that the
-      target may write: what rejection sampling accepts, Appendix A.2.
   """
 
+  # [tokens] float32, probability that a draft token there is accepted, the sum
+  # of min(p, q) over the vocabulary: Definition 3.1 by Theorem 3.5. 0 where the
+  # drafter proposes nothing.
   betas: np.ndarray | jax.Array
+  # [leniences, tokens] float32, the sum of min(p / l, q) for each of
+  # `LENIENCES`: Appendix A.5. At temperature 0 it is the sum of q over the
+  # tokens whose probability before standardization is at least l times the
+  # largest one.
   lenient_betas: np.ndarray | jax.Array
+  # [tokens] float32, the smallest q / p of the tokens that the target may
+  # write: what rejection sampling accepts, Appendix A.2.
   control_betas: np.ndarray | jax.Array
 
 
 class Written(NamedTuple):
-  """Outputs of the target for some inputs.
+  """Outputs of the target for some inputs."""
 
-  Attributes:
-    batch: The inputs.
-    sequences: [rows, length] int32, with padding behind a row's tokens; a row
-      per example.
-    num_tokens: [rows] int32.
-  """
-
-  batch: input_batch.InputBatch
+  batch: input_batch.InputBatch  # the inputs
+  # [rows, length] int32, with padding behind a row's tokens; a row per example.
   sequences: np.ndarray
-  num_tokens: np.ndarray
+  num_tokens: np.ndarray  # [rows] int32
 
 
-def score(
-    decoder: token_decoder.TokenDecoder, written: Written
-) -> list[Text]:
+def score(decoder: token_decoder.TokenDecoder, written: Written) -> list[Text]:
   """Score what plain decoding wrote; return a text per row with a token.
 
   Alpha of a tree is that of its draft model's chain.
@@ -150,9 +140,7 @@ def _read_along(
     # Position by position: sorting the logits of a whole text at once takes
     # seven times their memory.
     p = sampling_lib.standardize(logits, batch.sampling)
-    before = jnp.where(
-        positions < index, sequences, model.special_ids.padding
-    )
+    before = jnp.where(positions < index, sequences, model.special_ids.padding)
     draft, state, cache = proposing.propose(
         drafter,
         draft_params,
@@ -246,13 +234,8 @@ def write(
 ) -> list[Written]:
   """Decode plainly until `num_tokens`, or all, are written, in whole batches.
 
-  Args:
-    decoder: Its target writes.
-    requests: Inputs, one decode each.
-    settings: Made the requests.
-    num_tokens: Infinite for all.
-    batch_size: Inputs that are scored at once.
-    name: Of the line that shows progress.
+  The settings made the requests, of one decode each. `num_tokens` is infinite
+  for all, and the line that shows progress has the name.
   """
   inputs_length = decoder.options.inputs_length
   goal = None if math.isinf(num_tokens) else num_tokens

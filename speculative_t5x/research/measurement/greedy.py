@@ -77,9 +77,7 @@ def _num_examples(batches: Sequence[input_batch.InputBatch]) -> int:
   return sum(int(np.sum(np.asarray(x.limits) > 0)) for x in batches)
 
 
-def add(
-    parts: Sequence[Mapping[str, int] | None],
-) -> run_record.Greedy | None:
+def add(parts: Sequence[Mapping[str, int] | None]) -> run_record.Greedy | None:
   """Return the sums of the counts of several parts of a run, as JSON objects.
 
   What an earlier version stored lacks some counts.

@@ -79,7 +79,6 @@ class Timer:
   """Decodes each batch in all of several ways, and times each; see `order`."""
 
   def __init__(self, ways: Sequence[whole_batches.Way], *, repeats: int = 1):
-    """Bind the ways."""
     self._ways = ways
     self._repeats = repeats
     self._compile_s: list[float | None] | None = None
@@ -138,7 +137,6 @@ class Timer:
 
 
 def _count(batches: Sequence[report.Report]) -> counts_lib.Counts:
-  """Return the counts of decoded batches."""
   rows = [len(batch.num_calls) for batch in batches]
   steps = [int(batch.work.num_steps) for batch in batches]
   decodes = (x.decode(row) for x in batches for row in range(len(x.num_calls)))

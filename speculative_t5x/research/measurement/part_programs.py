@@ -195,8 +195,6 @@ class PartPrograms:
     return batch.replace(memory=None), state
 
   def _jit_loop(self, drafter: contracts.Drafter) -> Callable:
-    """Return a compiled loop of steps with a drafter."""
-
     length = self.decoder.options.max_tokens
 
     def steps(num_steps, shared, draft_params, batch, state):

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import state as state_lib
 
@@ -27,11 +28,9 @@ def step_bytes(
 ) -> int:
   """Return the bytes that one target step must read.
 
-  The weights that compute something of the inputs are read only once per batch
-  and not included.
-
-  A table of which a step gathers a few rows is not read. The caches are, and
-  what was computed of the inputs.
+  Weights that compute something of the inputs are read only once per batch and
+  not included, and neither is a table of which a step gathers a few rows. The
+  caches are, and what was computed of the inputs.
   """
   model = decoder.target_model
   slots = state_lib.cache_slots(decoder.options.max_tokens, 0)
@@ -48,11 +47,7 @@ def step_bytes(
   is_read = _read_whole(jax.make_jaxpr(decode)(params, *kept).jaxpr)
   # The inputs of the program begin with the parameters.
   weights = zip(jax.tree.leaves(params), is_read, strict=False)
-  return _num_bytes([x for x, read in weights if read]) + _num_bytes(kept)
-
-
-def _num_bytes(tree: Any) -> int:
-  return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+  return memory.num_bytes_of([[x for x, read in weights if read], kept])
 
 
 def _read_whole(jaxpr: Any) -> list[bool]:

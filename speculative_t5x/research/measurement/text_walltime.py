@@ -65,9 +65,7 @@ def measure(
   arguments.check_gammas(gammas, decoder.tokens.options.max_tokens)
   options = {'sampling': sampling, 'seed': seed, 'rule': rule}
   made = [
-      whole_batches.make_batch(
-          decoder, [text], example_ids=[number], **options
-      )
+      whole_batches.make_batch(decoder, [text], example_ids=[number], **options)
       for number, text in enumerate(texts)
   ]
   rows = [row for _, (row,) in made]

@@ -180,7 +180,6 @@ def _reference(
     plain: interleaved.Run,
     speculative: interleaved.Run,
 ) -> run_record.Reference:
-  """Return the system that a record refers to, with its run."""
   identical = None
   if record.temperature <= sampling_lib.MIN_TEMPERATURE:
     identical = sum(
@@ -200,7 +199,6 @@ def _reference(
 def _parts(
     times: step_times.PartTimes, floor_ms: float | None
 ) -> dict[str, Any]:
-  """Return the times of steps, and their ratios."""
   steps = {k: x for k, x in vars(times).items() if k.endswith('_ms')}
   return {
       **steps,

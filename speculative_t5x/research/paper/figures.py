@@ -189,7 +189,6 @@ def _use_ratios(axes: axes_lib.Axes, *values: Sequence[float]) -> None:
 def _draw_numbered(
     axes: axes_lib.Axes, looks: _Looks, point: points_lib.Point, height: float
 ) -> None:
-  """Draw a mark with its gamma beside it."""
   _draw_mark(axes, looks, point, height, figure_style.MARK_POINTS)
   axes.annotate(
       f'{point.run.gamma}', (point.alpha, height), xytext=(3, 2),

@@ -13,7 +13,6 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.paper import published
-from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
@@ -85,14 +84,14 @@ def _factors(row: published.Factors) -> markdown.Row:
   operations = float(theory.operations_factor(row.alpha, row.gamma, 0))
   speed = float(theory.walltime_factor(row.alpha, row.gamma, 0))
   ours, paper = (operations, speed), (row.operations, row.speed)
-  agrees = [*map(cells.number, ours)] == [*map(cells.number, paper)]
+  agrees = [*map(markdown.number, ours)] == [*map(markdown.number, paper)]
   return {
       'alpha': f'{row.alpha:g}',
       'gamma': str(row.gamma),
-      'operations': cells.number(operations, 4),
-      "paper's operations": cells.number(row.operations),
-      'speed': cells.number(speed, 4),
-      "paper's speed": cells.number(row.speed),
+      'operations': markdown.number(operations, 4),
+      "paper's operations": markdown.number(row.operations),
+      'speed': markdown.number(speed, 4),
+      "paper's speed": markdown.number(row.speed),
       'agrees': 'yes' if agrees else 'no',
   }
 
@@ -167,9 +166,9 @@ def _speedups(lines: Sequence[_Line]) -> list[markdown.Table]:
 
 
 def _compare(line: _Line) -> markdown.Row:
-  row, record = line.row, line.record
+  row, record, run = line.row, line.record, line.record.speculative
   ours = walltime_summary.row(record)
-  paper = lambda name, decimals: cells.number(
+  paper = lambda name, decimals: markdown.number(
       row and getattr(row, name), decimals
   )
   alpha, estimate = readings.alpha(record), record.alpha
@@ -181,8 +180,8 @@ def _compare(line: _Line) -> markdown.Row:
       'draft': f'{line.draft} ★' if row and row.is_best else line.draft,
       'T': ours['T'],
       'gamma': line.gamma,
-      'alpha': cells.estimate(alpha, estimate and estimate.ci95),
-      'alpha on tokens': cells.count(estimate and estimate.num_tokens),
+      'alpha': markdown.estimate(alpha, estimate and estimate.ci95),
+      'alpha on tokens': markdown.count(estimate and estimate.num_tokens),
       "paper's alpha": paper('alpha', 2),
       'c': ours['c'],
       "paper's c": paper('cost_coefficient', 2),
@@ -191,9 +190,9 @@ def _compare(line: _Line) -> markdown.Row:
       **{name: ours[name] for name in walltime_summary.SPEEDUPS},
       "paper's EMP": paper('measured', 1),
       'verdict': ours['verdict'],
-      'tokens': cells.count(record.speculative and record.speculative.tokens),
+      'tokens': markdown.count(run and run.tokens),
       'tokens/call': ours['tokens/call'],
-      'Eq. (1)': cells.number(expected),
+      'Eq. (1)': markdown.number(expected),
       **{name: ours[name] for name in ('verify/t1', 'bound', 'efficiency')},
   }
 
@@ -221,7 +220,7 @@ def _models_of(pair: MeasuredPair) -> markdown.Row:
       'target': walltime_summary.model(record.target),
       'drafter': walltime_summary.model(record.drafter),
       'dtype': str(record.target.dtype),
-      'examples': cells.count(num_examples or None),
+      'examples': markdown.count(num_examples or None),
   }
 
 
@@ -264,10 +263,10 @@ def _alpha(
   return {
       'drafter': name,
       'T': f'{temperature:g}',
-      'alpha': cells.number(estimate.value, 3),
-      '95% interval': cells.interval(estimate.ci95, 3),
-      'tokens': cells.count(estimate.num_tokens),
-      "paper's": cells.number(by_temperature.get(temperature)),
+      'alpha': markdown.number(estimate.value, 3),
+      '95% interval': markdown.interval(estimate.ci95, 3),
+      'tokens': markdown.count(estimate.num_tokens),
+      "paper's": markdown.number(by_temperature.get(temperature)),
   }
 
 
@@ -278,7 +277,7 @@ def _control(pair: MeasuredPair, record: run_record.RunRecord) -> markdown.Row:
       'top-k': str(record.topk or 'all'),
       "alpha, the paper's rule": _rate(record.alpha),
       f'A.2, {_EXPECTED}': _rate(record.rule_alpha),
-      'tokens': cells.count(record.rule_alpha.num_tokens),
+      'tokens': markdown.count(record.rule_alpha.num_tokens),
       f'A.2, {_COUNTED}': _counted(record),
       'tested': _tested(record),
   }
@@ -328,14 +327,14 @@ def _lenient_rows(
       'tokens': tokens,
       **texts,
   }
-  num_tokens = cells.count(first.rule_alpha.num_tokens)
+  num_tokens = markdown.count(first.rule_alpha.num_tokens)
   yield row(_EXPECTED, num_tokens, _by_lenience(_rate, alphas))
   yield row(_COUNTED, _tested(first), _by_lenience(_counted, by_value))
   if timed is not None:
     values = {x: alpha.value for x, alpha in alphas.items()}
-    name = _FACTOR.format(first.gamma, cells.number(timed.c, 3))
+    name = _FACTOR.format(first.gamma, markdown.number(timed.c, 3))
     factors = _lenient_factors(values, first.gamma, timed.c)
-    yield row(name, cells.MISSING, factors)
+    yield row(name, markdown.MISSING, factors)
 
 
 def _papers_lenient() -> Iterator[markdown.Row]:
@@ -345,10 +344,10 @@ def _papers_lenient() -> Iterator[markdown.Row]:
     row = lambda alpha, texts, draft=draft, temperature=temperature: {
         'draft': draft, 'T': f'{temperature}', 'alpha': alpha, **texts
     }  # fmt: skip
-    yield row('alpha', _by_lenience(cells.number, alphas))
+    yield row('alpha', _by_lenience(markdown.number, alphas))
     if draft == 'small':
       factors = published.LENIENT_FACTORS[temperature]
-      shown = _by_lenience(lambda x: cells.number(x, 1), factors)
+      shown = _by_lenience(lambda x: markdown.number(x, 1), factors)
       yield row('factor, A.5', shown)
       name = _FACTOR.format(gamma, cost)
       yield row(name, _lenient_factors(alphas, gamma, cost))
@@ -365,21 +364,21 @@ def _lenient_factors(
     alphas: Mapping[float, float], gamma: int, cost: float
 ) -> markdown.Row:
   factor = lambda alpha: float(theory.walltime_factor(alpha, gamma, cost))
-  return _by_lenience(lambda alpha: cells.number(factor(alpha)), alphas)
+  return _by_lenience(lambda alpha: markdown.number(factor(alpha)), alphas)
 
 
 def _counted(record: run_record.RunRecord) -> str:
-  return cells.estimate(
+  return markdown.estimate(
       record.accepted_per_tested, record.accepted_per_tested_ci95, 3
   )
 
 
 def _tested(record: run_record.RunRecord) -> str:
-  return cells.count(record.speculative and record.speculative.tested)
+  return markdown.count(record.speculative and record.speculative.tested)
 
 
 def _rate(estimate: run_record.Alpha) -> str:
-  return cells.estimate(estimate.value, estimate.ci95, 3)
+  return markdown.estimate(estimate.value, estimate.ci95, 3)
 
 
 def _with_rule(

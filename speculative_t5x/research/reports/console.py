@@ -55,9 +55,7 @@ def to_html(report: console_lib.RenderableType) -> str:
 
 def to_svg(report: console_lib.RenderableType) -> str:
   """Return a report as a picture, which loads nothing, of 100 columns."""
-  page = _page(
-      color_system='truecolor', record=True, width=_PICTURE_COLUMNS
-  )
+  page = _page(color_system='truecolor', record=True, width=_PICTURE_COLUMNS)
   page.print(report)
   theme = terminal_theme.DEFAULT_TERMINAL_THEME  # dark text on white
   return page.export_svg(title='', theme=theme, code_format=_SVG)
@@ -68,9 +66,7 @@ def _page(**options: Any) -> console_lib.Console:
   return _console(file=io.StringIO(), force_jupyter=False, **options)
 
 
-def _console(
-    width: int = _UNBOUNDED, **options: Any
-) -> console_lib.Console:
+def _console(width: int = _UNBOUNDED, **options: Any) -> console_lib.Console:
   # Brackets in reports are not markup.
   return console_lib.Console(
       width=width, highlight=False, markup=False, emoji=False, **options

@@ -71,16 +71,12 @@ def render(lines: Sequence[Mapping[str, Any]]) -> str:
   return '\n'.join(map(_summary, lines))
 
 
-def _ways(line: Mapping[str, Any]) -> str:
-  ways = [line[run]['way'] for run in ('first', 'second')]
-  return ' / '.join(dict.fromkeys(ways))
-
-
 def _summary(line: Mapping[str, Any]) -> str:
   unexplained = line.get('unexplained')  # older versions explained all
   note = f', {unexplained} that differ and are not explained'
+  ways = dict.fromkeys(line[run]['way'] for run in ('first', 'second'))
   return (
-      f'temperature {line["temperature"]:g}, {_ways(line)}:'
+      f'temperature {line["temperature"]:g}, {" / ".join(ways)}:'
       f' {line["identical"]} of {line["rows"]} outputs are identical,'
       f' {line["near_tie"]} near ties, {line["mismatch"]} mismatches'
       f'{note if unexplained else ""}'

@@ -14,10 +14,11 @@ from typing import Any
 from rich import console as console_lib
 from rich import table as table_lib
 
-from speculative_t5x.research.reports import cells
+from speculative_t5x.research import run_record
 
 Row = Mapping[str, str]
 _DIGITS = 16  # of a digest
+MISSING = '-'  # of a value in a cell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,15 +26,11 @@ class Table:
   """Rows, each from the names of columns to texts without '|' and line breaks.
 
   Without a row it is False, and left out of pages.
-
-  Attributes:
-    rows: A column that a row lacks is missing there.
-    columns: Their names in order; by default all that occur.
-    is_detail: Whether a screen, which would wrap the rows, leaves it out.
   """
 
-  rows: Sequence[Row]
-  columns: Sequence[str] = ()
+  rows: Sequence[Row]  # a column that a row lacks is missing there
+  columns: Sequence[str] = ()  # their names in order; by default all that occur
+  # Whether a screen, which would wrap the rows, leaves it out.
   is_detail: bool = False
 
   def __bool__(self) -> bool:
@@ -43,7 +40,7 @@ class Table:
     """Return the names of the columns, and the cells of each row."""
     names = dict.fromkeys(name for row in self.rows for name in row)
     names = [*(self.columns or names)]
-    cells_of = lambda row: [row.get(name, cells.MISSING) for name in names]
+    cells_of = lambda row: [row.get(name, MISSING) for name in names]
     return [names, *map(cells_of, self.rows)]
 
   def __str__(self) -> str:
@@ -64,14 +61,10 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-  """Texts and tables, of which a notebook renders the Markdown.
+  """Texts and tables, of which a notebook renders the Markdown."""
 
-  Attributes:
-    parts: Those that are not empty are shown.
-    records: What they were made from; the file has their digest.
-  """
-
-  parts: Sequence[str | Table]
+  parts: Sequence[str | Table]  # those that are not empty are shown
+  # What they were made from; the file has their digest.
   records: Sequence[Any] = ()
 
   def __str__(self) -> str:
@@ -91,6 +84,42 @@ class Page:
     return [x for x in parts if not getattr(x, 'is_detail', False)]
 
 
+def number(value: float | None, decimals: int = 2) -> str:
+  """Return a number with a fixed count of decimals."""
+  return MISSING if value is None else f'{value:.{decimals}f}'
+
+
+def interval(bounds: Sequence[float] | None, decimals: int = 2) -> str:
+  """Return the bounds of an interval, in brackets."""
+  if bounds is None:
+    return MISSING
+  low, high = (number(bound, decimals) for bound in bounds)
+  return f'[{low}, {high}]'
+
+
+def speedup(record: run_record.RunRecord | run_record.Reference | None) -> str:
+  """Return the speedup of a run, with its interval if there is one."""
+  if record is None:
+    return MISSING
+  return estimate(record.speedup, record.speedup_ci95)
+
+
+def estimate(
+    value: float | None,
+    bounds: Sequence[float] | None,
+    decimals: int = 2,
+) -> str:
+  """Return a value, with its interval if there is one."""
+  if value is None or bounds is None:
+    return number(value, decimals)
+  return f'{number(value, decimals)} {interval(bounds, decimals)}'
+
+
+def count(value: int | None) -> str:
+  """Return a whole number as it is."""
+  return MISSING if value is None else str(value)
+
+
 def with_headline(rows: Sequence[Row], headline: Sequence[str]) -> list[Table]:
   """Return a table of some columns, and the table of all for the file.
 
@@ -103,7 +132,7 @@ def with_headline(rows: Sequence[Row], headline: Sequence[str]) -> list[Table]:
 
 def filled(rows: Sequence[Row]) -> list[Row]:
   """Return rows without the columns in which none has a value."""
-  names = {name for row in rows for name in row if row[name] != cells.MISSING}
+  names = {name for row in rows for name in row if row[name] != MISSING}
   return [{k: x for k, x in row.items() if k in names} for row in rows]
 
 

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import judgement
-from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
@@ -24,7 +23,7 @@ _LEGEND = (
     ' interval, and `tokens_per_target_call`. Bold is the largest speedup of a'
     " task with a rule whose outputs follow the target's distribution. A"
     ' drafter and a policy are named by their kinds if no task has two of the'
-    f' kind. {cells.MISSING} was not measured, or cannot be read.'
+    f' kind. {markdown.MISSING} was not measured, or cannot be read.'
 )
 
 
@@ -66,8 +65,8 @@ def tables(
     of_setting = rows.setdefault((record.temperature, record.batch_size), {})
     row = of_setting.setdefault(method, method._asdict())
     mark = '**' if record is _best(tasks[name], record) else ''
-    row[f'{name}: speedup'] = f'{mark}{cells.speedup(record)}{mark}'
-    tokens = cells.number(record.tokens_per_target_call)
+    row[f'{name}: speedup'] = f'{mark}{markdown.speedup(record)}{mark}'
+    tokens = markdown.number(record.tokens_per_target_call)
     row[f'{name}: tokens/call'] = tokens
   return {
       setting: markdown.Table([*rows[setting].values()], columns)

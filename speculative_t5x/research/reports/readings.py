@@ -83,9 +83,7 @@ def interleaving_factor(record: run_record.RunRecord) -> float | None:
   return record.t_call_ms / parts_ms
 
 
-def per_target_call(
-    record: run_record.RunRecord,
-) -> tuple[str, float | None]:
+def per_target_call(record: run_record.RunRecord) -> tuple[str, float | None]:
   """Return what a target call makes, and how many.
 
   Steps of a beam search, each a token of every hypothesis: its outputs are not

@@ -108,19 +108,13 @@ class TokenTrace:
   """A report of one output, with one line per target call.
 
   A notebook shows it in colour.
-
-  Attributes:
-    blocks: As `blocks_of` returns them.
-    id_to_piece: Gives the piece of a token id; SentencePiece's own shows a
-      space as '▁'.
-    sentence: The input, printed first; None to leave it out.
-    setting: Models, gamma, temperature and machine, printed next; None to leave
-      it out.
   """
 
-  blocks: Sequence[Block]
+  blocks: Sequence[Block]  # as `blocks_of` returns them
+  # Gives the piece of a token id; SentencePiece's own shows a space as '▁'.
   id_to_piece: Callable[[int], str]
-  sentence: str | None = None
+  sentence: str | None = None  # the input, printed first; None to leave it out
+  # Models, gamma, temperature and machine, printed next; None to leave it out.
   setting: str | None = None
 
   def _repr_html_(self) -> str:

@@ -10,7 +10,6 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
@@ -76,22 +75,22 @@ def row(record: run_record.RunRecord) -> markdown.Row:
   return {
       'drafter': 'none (plain)' if is_plain else readings.method(record),
       'T': f'{record.temperature:g}',
-      'gamma': cells.count(record.gamma),
+      'gamma': markdown.count(record.gamma),
       'batch': str(record.batch_size),
-      'acceptance': cells.MISSING if is_plain else acceptance,
-      'alpha': cells.number(readings.alpha(record)),
-      'tokens/call': cells.number(record.tokens_per_target_call),
-      'c': cells.number(record.c, 3),
-      't1 ms': cells.number(record.t1_ms, 3),
-      't1/floor': cells.number(record.floor_ratio),
-      'verify/t1': cells.number(record.verify_cost_ratio),
-      'interleaved': cells.number(readings.interleaving_factor(record)),
-      'Thm 3.8': cells.number(record.predicted_speedup),
-      'bound': cells.number(record.bound_speedup),
-      'over plain': cells.speedup(record),
-      'over T5X': cells.speedup(record.reference),
-      'verdict': cells.MISSING if is_plain else verdict,
-      'efficiency': cells.number(record.loop_efficiency),
+      'acceptance': markdown.MISSING if is_plain else acceptance,
+      'alpha': markdown.number(readings.alpha(record)),
+      'tokens/call': markdown.number(record.tokens_per_target_call),
+      'c': markdown.number(record.c, 3),
+      't1 ms': markdown.number(record.t1_ms, 3),
+      't1/floor': markdown.number(record.floor_ratio),
+      'verify/t1': markdown.number(record.verify_cost_ratio),
+      'interleaved': markdown.number(readings.interleaving_factor(record)),
+      'Thm 3.8': markdown.number(record.predicted_speedup),
+      'bound': markdown.number(record.bound_speedup),
+      'over plain': markdown.speedup(record),
+      'over T5X': markdown.speedup(record.reference),
+      'verdict': markdown.MISSING if is_plain else verdict,
+      'efficiency': markdown.number(record.loop_efficiency),
   }
 
 
@@ -100,11 +99,11 @@ def _eval_row(record: run_record.RunRecord) -> markdown.Row:
   steps, per_call = readings.per_target_call(record)
   return {
       **{name: every[name] for name in ('drafter', 'T', 'gamma')},
-      f'{steps}/call': cells.number(per_call),
-      'accepted/drafted': cells.number(record.draft_acceptance_rate),
-      'accepted/tested': cells.number(record.accepted_per_tested),
-      'plain s': cells.number(record.baseline.walltime_s),
-      'speculative s': cells.number(record.speculative.walltime_s),
+      f'{steps}/call': markdown.number(per_call),
+      'accepted/drafted': markdown.number(record.draft_acceptance_rate),
+      'accepted/tested': markdown.number(record.accepted_per_tested),
+      'plain s': markdown.number(record.baseline.walltime_s),
+      'speculative s': markdown.number(record.speculative.walltime_s),
       **{name: every[name] for name in ('over plain', 'verdict')},
   }
 
@@ -115,15 +114,15 @@ def quality(record: run_record.RunRecord) -> markdown.Row:
   Of a beam search, examples are counted by all of their hypotheses.
   """
   return {
-      'texts': cells.count(record.num_examples),
+      'texts': markdown.count(record.num_examples),
       **{
-          f'{metric}, {side}': cells.number(value)
+          f'{metric}, {side}': markdown.number(value)
           for name, side in _SIDES.items()
           for metric, value in vars(record.quality)[name].items()
       },
       **{
           # Each beam is a row, and a call is one of all of them.
-          f'{side} calls per text': cells.number(
+          f'{side} calls per text': markdown.number(
               getattr(record, name).target_calls
               / (record.beams or 1)
               / record.num_examples
@@ -131,7 +130,7 @@ def quality(record: run_record.RunRecord) -> markdown.Row:
           for name, side in _SIDES.items()
       },
       **{
-          name.replace('_', ' '): cells.count(count)
+          name.replace('_', ' '): markdown.count(count)
           for name, count in vars(record.greedy or _NOT_COMPARED).items()
           if count or name != 'unexplained'  # searches alone have them
       },
@@ -197,7 +196,7 @@ def _plain_quality(records: Iterable[run_record.RunRecord]) -> list[str]:
       others = runs.unusual_sampling(record)
       at = ', '.join([f'temperature {record.temperature:g}', *others])
       metrics = [
-          f'{name} {cells.number(value)}'
+          f'{name} {markdown.number(value)}'
           for name, value in record.quality.baseline.items()
       ]
       lines[at] = f'Plain decoding at {at}: {", ".join(metrics)}'

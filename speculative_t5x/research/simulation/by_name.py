@@ -71,12 +71,10 @@ def load(
     target: models.Model,
     make_model: Callable[[t5.T5Config], models.Model],
 ) -> drafting.Drafting:
-  """Return the drafter of a name.
+  """Return the drafter of a name, see above, for a target.
 
-  Args:
-    name: See above.
-    target: The target, with or without weights.
-    make_model: Makes a model of a config, with random weights or with none.
+  The target may be without weights; `make_model` makes a model of a config,
+  with random weights or with none.
   """
   config = make_config(name, target.config)
   if name.startswith(exit_drafting.KIND):

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Walltimes of T5 1.1 with drafts of any size, with simulated acceptance.
 
-Target and draft run with random weights on random inputs; draft tokens are
-accepted at a given rate.
+Target and draft run in full, with random weights on random inputs; only the
+acceptance of draft tokens is drawn at a given rate alpha. The walltime is
+therefore that of a pair of these sizes with this alpha. The outputs are
+meaningless and do not follow the target's distribution.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +33,6 @@ from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.simulation import by_name
-from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -178,13 +179,13 @@ class _RandomPairs:
     )
 
   def _make_drafter(self, name: str) -> drafting.Drafting:
-    target = self._plain(_random_model).target
-    return by_name.load(name, target, _random_model)
+    target = self._plain(make_model).target
+    return by_name.load(name, target, make_model)
 
   def _make_programs(
       self, draft: str, gamma: int
   ) -> part_programs.PartPrograms:
-    plain = self._plain(_random_model)
+    plain = self._plain(make_model)
     decoder = plain.with_drafter(self._drafter(draft), gamma)
     return part_programs.PartPrograms(decoder)
 
@@ -212,7 +213,6 @@ class _RandomPairs:
   def _settings(
       self, decoder: token_decoder.TokenDecoder, pairing: Pairing
   ) -> run_record.RunRecord:
-    """Return a record before anything is measured."""
     shapes = self._shapes
     described = provenance.describe_decoding(
         decoder,
@@ -242,9 +242,27 @@ def _abstract_model(config: t5.T5Config) -> models_lib.Model:
   return models_lib.Model(prepared, params, num_params=num_params)
 
 
-def _random_model(config: t5.T5Config) -> models_lib.Model:
-  count = models_lib.count_params(config)
-  progress.say(f'making {count:,} random weights')
-  model = random_models.make_model(config)
-  jax.block_until_ready(model.params)
-  return model
+def make_model(config: t5.T5Config, seed: int = 0) -> models_lib.Model:
+  """Make a model with random weights on the device, prepared for decoding.
+
+  Arrays are made one at a time in the config's dtype, so that memory holds only
+  one copy.
+  """
+  progress.say(f'making {models_lib.count_params(config):,} random weights')
+  model = _abstract_model(config)
+  leaves, tree = jax.tree.flatten(model.params)
+  # The fastest generator: no result depends on the values.
+  keys = jax.random.split(jax.random.key(seed, impl='rbg'), len(leaves))
+  dtype = jnp.dtype(config.dtype)
+  values = [_random(leaf.shape, dtype, key) for leaf, key in zip(leaves, keys)]
+  params = jax.block_until_ready(jax.tree.unflatten(tree, values))
+  return dataclasses.replace(model, params=params)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _random(shape: tuple[int, ...], dtype: jnp.dtype, key) -> jax.Array:
+  if len(shape) == 1:  # the scale of a norm
+    return jnp.ones(shape, dtype)
+  # Uniform with variance 1 / inputs, which is cheaper than normal.
+  bound = (3 / shape[0]) ** 0.5
+  return jax.random.uniform(key, shape, dtype, -bound, bound)

@@ -10,7 +10,7 @@ import types
 
 import pytest
 
-from speculative_t5x.jobs.outputs import contents
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
@@ -98,7 +98,7 @@ def test_what_is_read_is_fetched(served, folders):
 
 def test_what_resumes_knows_a_model_by_its_files(served, folders):
   names = _TARGET, folders / 'target', _DRAFT
-  one, same, other = (contents.digest(str(x)) for x in names)
+  one, same, other = (resumption.digest_of(str(x)) for x in names)
   assert one == same != other
 
 

@@ -19,8 +19,8 @@ from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import t5
 from speculative_t5x.policies import schedule
 from speculative_t5x.research import whole_batches
-from speculative_t5x.research.ahead_of_time import abstract_pair
-from speculative_t5x.research.ahead_of_time import programs
+from speculative_t5x.research.ahead_of_time import bench
+from speculative_t5x.research.ahead_of_time import program_reading
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import state
@@ -38,18 +38,18 @@ DRAFT = dataclasses.replace(
 )
 
 
-def _compile(make, topology='v4:1x1x1') -> programs.Program:
+def _compile(make, topology='v4:1x1x1') -> program_reading.Program:
   place = libtpu.describe(topology).with_mesh(None)
-  target = abstract_pair.make_model(place, TARGET)
-  draft = abstract_pair.make_model(place, DRAFT)
+  target = bench.make_model(place, TARGET)
+  draft = bench.make_model(place, DRAFT)
   decoder = token_decoder.TokenDecoder(
       target,
       model_drafting.of_model(draft),
       gamma=GAMMA,
       max_tokens=LENGTH,
   )
-  batch = abstract_pair.make_batch(place, 1, INPUTS_LENGTH)
-  return programs.compile_loop(place, make, decoder, batch, gamma=GAMMA)
+  batch = bench.make_batch(place, 1, INPUTS_LENGTH)
+  return program_reading.compile_loop(place, make, decoder, batch, gamma=GAMMA)
 
 
 _compile_loop = functools.partial(_compile, whole_batches.compiled)
@@ -82,11 +82,11 @@ def test_memory_of_scoring_whole_texts():
   configs = [dataclasses.replace(x, vocab_size=32_128) for x in (TARGET, DRAFT)]
   place = libtpu.describe('v4:1x1x1').with_mesh(None)
   decoder = token_decoder.TokenDecoder(
-      *(abstract_pair.make_model(place, each) for each in configs),
+      *(bench.make_model(place, each) for each in configs),
       gamma=1,
       max_tokens=length,
   )
-  batch = abstract_pair.make_batch(place, rows, INPUTS_LENGTH)
+  batch = bench.make_batch(place, rows, INPUTS_LENGTH)
   texts = jax.ShapeDtypeStruct(
       (rows, length), jnp.int32, sharding=batch.inputs.sharding
   )
@@ -127,13 +127,13 @@ def test_caches_are_written_in_place(batch, policy):
   place = libtpu.describe('v4:1x1x1').with_mesh(None)
   draft = dataclasses.replace(DRAFT, num_heads=6)
   decoder = token_decoder.TokenDecoder(
-      abstract_pair.make_model(place, TARGET),
-      model_drafting.of_model(abstract_pair.make_model(place, draft)),
+      bench.make_model(place, TARGET),
+      model_drafting.of_model(bench.make_model(place, draft)),
       gamma=GAMMA,
       max_tokens=length,
       policy=policy,
   )
-  request = abstract_pair.make_batch(place, batch, INPUTS_LENGTH)
+  request = bench.make_batch(place, batch, INPUTS_LENGTH)
   inside = compiled_loop.loop_instructions(
       whole_batches.compiled(decoder, request).as_text()
   )

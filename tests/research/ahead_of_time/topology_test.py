@@ -11,7 +11,7 @@ import pytest
 from speculative_t5x.loading import models
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
-from speculative_t5x.research.ahead_of_time import abstract_pair
+from speculative_t5x.research.ahead_of_time import bench
 from speculative_t5x.research.ahead_of_time import topology
 from tests import tiny
 from tests.research.ahead_of_time import libtpu
@@ -34,7 +34,7 @@ def test_shapes_equal_a_loaded_model(monkeypatch):
   """The loaded model is prepared as on a TPU."""
   monkeypatch.setattr(jax, 'default_backend', lambda: 'tpu')
   loaded = tiny.model(TIED)
-  found = abstract_pair.make_model(_here(), TIED)
+  found = bench.make_model(_here(), TIED)
   assert found.config == loaded.config
   assert found.config.min_block > 1
   shapes = lambda model: jax.tree.map(lambda x: x.shape, model.params)
@@ -45,20 +45,20 @@ def test_shapes_equal_a_loaded_model(monkeypatch):
 def test_models_on_a_mesh():
   """Kernels are not merged on a mesh, and are partitioned by the rules."""
   place = _here(1, 2)
-  divided = abstract_pair.make_model(place, TIED)
+  divided = bench.make_model(place, TIED)
   config = TIED.prepared('tpu', merged=False)
   assert divided.config == config
   assert not divided.config.merge_projections
   expected = models.param_shardings(config, place.mesh, sharding.MODEL_PARALLEL)
   assert jax.tree.map(lambda x: x.sharding, divided.params) == expected
-  whole = abstract_pair.make_model(place, TIED, sharding.REPLICATED)
+  whole = bench.make_model(place, TIED, sharding.REPLICATED)
   assert all(
       x.sharding.is_fully_replicated for x in jax.tree.leaves(whole.params)
   )
 
 
 def test_rows_of_a_request_are_partitioned():
-  batch = abstract_pair.make_batch(_here(2, 2), 4, 12)
+  batch = bench.make_batch(_here(2, 2), 4, 12)
   tokens = batch.inputs
   assert tokens.sharding.shard_shape(tokens.shape) == (2, 12)
   assert batch.limits.sharding.shard_shape((4,)) == (2,)

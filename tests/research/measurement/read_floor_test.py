@@ -9,7 +9,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
-from speculative_t5x.research.simulation import random_models
+from speculative_t5x.research.simulation import simulated_walltimes
 from tests import tiny
 
 OUTPUTS, INPUTS = 20, 9
@@ -56,15 +56,15 @@ class TestStepBytes:
   @pytest.mark.parametrize('name', CONFIGS)
   def test_bytes_of_the_decoder(self, name, rows):
     config = tiny.config(**CONFIGS[name])
-    model = random_models.make_model(config)
+    model = simulated_walltimes.make_model(config)
     assert _bytes(model, rows) == bytes_by_hand(config, rows)
 
   def test_weights_of_the_first_layers(self):
     """A step that leaves early reads the weights of a shorter network."""
     config = tiny.config(num_decoder_layers=3)
-    cut = tiny.truncate(random_models.make_model(config), 1)
+    cut = tiny.truncate(simulated_walltimes.make_model(config), 1)
     short = tiny.config(num_decoder_layers=1)
-    found, expected = map(_bytes, (cut, random_models.make_model(short)))
+    found, expected = map(_bytes, (cut, simulated_walltimes.make_model(short)))
     assert found == expected
 
 

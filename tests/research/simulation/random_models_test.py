@@ -15,7 +15,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import t5
-from speculative_t5x.research.simulation import random_models
+from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import simulated_acceptance
@@ -30,8 +30,8 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 @functools.cache
 def decoder() -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(
-      random_models.make_model(CONFIG, seed=1),
-      model_drafting.of_model(random_models.make_model(CONFIG, seed=2)),
+      simulated_walltimes.make_model(CONFIG, seed=1),
+      model_drafting.of_model(simulated_walltimes.make_model(CONFIG, seed=2)),
       gamma=GAMMA,
       max_tokens=LENGTH,
       may_end=False,
@@ -90,7 +90,7 @@ def test_resembles_a_loaded_model(changes):
   # Checkpoints are read in the dtype of the network.
   params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
   expected = models.make_model(config, params)
-  found = random_models.make_model(config)
+  found = simulated_walltimes.make_model(config)
   assert found.config == expected.config
   assert found.num_params == expected.num_params
   assert found.mesh is None and found.checkpoint is None
