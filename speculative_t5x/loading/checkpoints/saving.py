@@ -24,7 +24,7 @@ _MARKER = 'commit_success.txt'
 _UNFINISHED = ('orbax-checkpoint-tmp', 'partial_save')
 # Where TensorStore says what the operating system refused.
 _OS_ERROR_CODE = re.compile(r"\[os_error_code='(\d+)'\]")
-# After an error TensorStore, which cannot be waited for, writes on for a moment.
+# After an error TensorStore writes on for a moment, and nothing awaits it.
 _PAUSE_S = 1.0
 _MAX_PAUSES = 10
 
