@@ -253,7 +253,9 @@ class Engine:
           f' Cut it, or make the engine with inputs_length={size}.'
       )
     if (search := tokenized.request.search) is not None:
-      search.check_vocabulary(self._decoder.tokens.target_model.vocab_size)
+      tokens = self._decoder.tokens
+      search.check_vocabulary(tokens.target_model.vocab_size)
+      searches.drafter_of(tokens, search)  # here, and not beside other requests
     return tokenized
 
   def result(self, pending: pending_lib.Pending) -> results.Result:

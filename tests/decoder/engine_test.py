@@ -506,6 +506,13 @@ def test_an_input_that_the_engine_does_not_take():
     list(engine.stream([request_lib.Request([5, 9, 20, 1])]))
 
 
+def test_a_search_that_cannot_be_drafted_for():
+  """It is refused at once: later it would end all requests beside it."""
+  search = beam_search.BeamSearch(beams=2, draft_beams=999)
+  with pytest.raises(ValueError, match='draft_beams'):
+    engine().pending(request_lib.Request([5, 1], search=search), 0)
+
+
 @pytest.mark.parametrize('length_penalty', [None, 1.0])
 @pytest.mark.parametrize('beams', [1, 2])
 def test_lost_logits_name_the_row(beams, length_penalty):
