@@ -42,12 +42,11 @@ SOME = [
     for i, each in enumerate(RULES_AND_POLICIES)
 ]
 # What `enumeration_test.py` does not enumerate, a table, a lookup of either
-# kind, and heads that draft blocks. The full product has all.
+# kind, and a head that drafts blocks. The full product has all.
 ONCE = [
     ('unigram', 'tokenwise', 'expected speed'),
     ('lookup in hints', 'tokenwise', 'marginal gain'),
     ('three in order', 'block', 'tuned confidence'),
-    ('independent block', 'block', 'entropy'),
     ('lookup then block', 'tokenwise', 'marginal gain'),
 ]
 GAMMAS = {'three in order': 3}  # so that each of them can draft

@@ -295,7 +295,11 @@ def exact_products():
 @pytest.mark.parametrize(
     ('name', 'sampling'),
     exhaustive.all_but(
-        [(name, {}) for name in PAIRS if 'of t5gemma' not in name],
+        [
+            (name, {})
+            for name in PAIRS
+            if 'of t5gemma' not in name and name != 'block of t5 on bart'
+        ],
         itertools.product(PAIRS, [{}, {'temperature': 0.6, 'top_k': 2}]),
     ),
 )
