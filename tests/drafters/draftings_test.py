@@ -201,7 +201,7 @@ class TestByPath:
     """Both ways are said that need none."""
     head = tiny.model(dataclasses.replace(BLOCK_HEAD, feature_dim=32))
     target = models.Found(recurrent_network.Recurrent(64))
-    with pytest.raises(ValueError, match='without READS_LAST_FEATURES'):
+    with pytest.raises(ValueError, match='block_head.gin that reads none'):
       model_drafting.find(head, target)
     tree = tree_drafting.CandidateTree(head, nodes=4)
     with pytest.raises(ValueError, match='trained without them, or .* chains'):

@@ -117,7 +117,7 @@ def check_features(target: network.Network, draft: network.Network) -> None:
   if network.is_feature_head(draft):
     asks = (
         'A head on the last features of a target, unlike one of'
-        ' configs/origins/block_head.gin without READS_LAST_FEATURES,'
+        ' configs/origins/block_head.gin that reads none,'
     )
     network.check_offers(target, asks, *network.SHOWS_FEATURES)
     if draft.feature_dim != target.last_width:
