@@ -76,16 +76,18 @@ class BlockDistillation(distillation.Distillation):
     """
     inputs, outputs = batch.inputs, batch.targets
     rows, length = outputs.shape
-    gamma, first = self.draft.num_masks + 1, 0
+    gamma = self.draft.num_masks + 1
+    # Of each row others, or the first token would be an anchor of every text.
+    first = jnp.arange(rows) % self.anchor_period
     if dropout_key is not None:
       dropout_key, key = jax.random.split(dropout_key)
-      first = jax.random.randint(key, (), 0, self.anchor_period)
-    anchors = jnp.arange(0, length, self.anchor_period) + first
-    at = anchors[:, None] + jnp.arange(gamma + 1)
-    outputs_and_none = jnp.pad(
+      first = jax.random.randint(key, (rows,), 0, self.anchor_period)
+    anchors = jnp.arange(0, length, self.anchor_period) + first[:, None]
+    at = anchors[..., None] + jnp.arange(gamma + 1)
+    row = jnp.arange(rows)[:, None, None]
+    tokens = jnp.pad(
         outputs, ((0, 0), (0, 1)), constant_values=contracts.NO_TOKEN
-    )
-    tokens = outputs_and_none[:, jnp.minimum(at, length)]
+    )[row, jnp.minimum(at, length)]
     features = fed = None
     if network_lib.has_encoder(self.target):
       features = self.target.features(self.target_params, inputs)
@@ -106,9 +108,9 @@ class BlockDistillation(distillation.Distillation):
         dropout_key,
         features if self.draft.reads_features else None,
         fed,
-        jnp.tile(jnp.minimum(anchors, length - 1), (rows, 1)),
+        jnp.minimum(anchors, length - 1),
     )
-    target_logits = target_logits[:, jnp.minimum(at[:, :-1], length - 1)]
+    target_logits = target_logits[row, jnp.minimum(at[..., :-1], length - 1)]
     return target_logits, drafted.logits, tokens
 
 

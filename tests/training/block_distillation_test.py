@@ -123,6 +123,21 @@ def test_each_token_is_an_anchor_as_often():
   assert firsts == {(2, 2), (4, 1), (3, -1)}
 
 
+def test_validation_anchors_other_tokens_of_each_row():
+  """Were they the same, texts' first tokens would count too often."""
+  of_blocks = objective().replace(anchor_period=3)
+  same = batches.TokenPairs(INPUTS[[0] * 3], TEXTS[[0] * 3])
+  _, logits, tokens = of_blocks.read(params(), same)
+  _, expected, every = objective().read(params(), PAIRS)
+  anchors = [(0, 3), (1, 4), (2, 5)]
+  for row, at in enumerate(anchors):
+    np.testing.assert_array_equal(tokens[row], every[0, at, :])
+    is_known = np.asarray(every)[0, at, :-1] >= 0
+    np.testing.assert_allclose(
+        logits[row][is_known], expected[0, at, :][is_known], atol=1e-5
+    )
+
+
 @pytest.mark.parametrize('temperature', [0, 1])
 def test_validation_counts_tokens_of_blocks(temperature):
   """From each token on, one by one."""
