@@ -121,6 +121,8 @@ class BlockHead(draft_model.ModelDrafter):
 
     def decode(state, tokens, start, at):
       del at
+      # No counter of its own: by two XLA does not know how often a loop runs,
+      # and a GPU waits for the host in each turn.
       step = start[0] - view.num_tokens[0]
       of_step = lambda x: jax.lax.dynamic_index_in_dim(x, step, 1, False)
       with partitioning.axis_rules(self.rules):
