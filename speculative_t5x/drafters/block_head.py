@@ -132,14 +132,22 @@ class BlockHead(draft_model.ModelDrafter):
       logits = of_step(ahead.logits) + self.fit_width(added, 0)
       return logits[:, None], state
 
-    draft, _, _ = autoregression.draft(
-        decode,
-        jnp.zeros_like(ahead.read[:, 0]),
-        view.num_tokens,
-        first_tokens,
-        view,
-        self.gamma,
-        first_block=1,
+    def draft(sampling: sampling_lib.Sampling) -> contracts.Draft:
+      return autoregression.draft(
+          decode,
+          jnp.zeros_like(ahead.read[:, 0]),
+          view.num_tokens,
+          first_tokens,
+          view._replace(sampling=sampling),
+          self.gamma,
+          first_block=1,
+      )[0]
+
+    # One choice per block, not one per token: a GPU waits for the host at each.
+    draft = jax.lax.cond(
+        jnp.any(view.sampling.is_sampled),
+        lambda: draft(view.sampling),
+        lambda: draft(sampling_lib.GREEDY),
     )
     return draft, after
 
