@@ -145,7 +145,7 @@ class BlockHead(draft_model.ModelDrafter):
 
     # One choice per block, not one per token: a GPU waits for the host at each.
     draft = jax.lax.cond(
-        jnp.any(view.sampling.is_sampled),
+        jnp.any(view.sampling.temperature > sampling_lib.MIN_TEMPERATURE),
         lambda: draft(view.sampling),
         lambda: draft(sampling_lib.GREEDY),
     )

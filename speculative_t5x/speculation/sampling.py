@@ -96,11 +96,6 @@ class Sampling:
     """True for argmax; for a temperature that is not traced."""
     return bool(self.temperature <= MIN_TEMPERATURE)
 
-  @property
-  def is_sampled(self) -> jax.Array:
-    """Where no argmax is taken, bool of the temperature's shape."""
-    return jnp.asarray(self.temperature, jnp.float32) > MIN_TEMPERATURE
-
   def as_arrays(self) -> 'Sampling':
     """Return the same with arrays of the types above."""
     return Sampling(
@@ -242,7 +237,7 @@ def _of_probs(
       lambda x: jnp.expand_dims(x, range(1, logits.ndim)) if x.ndim else x,
       sampling.as_arrays(),
   )
-  is_sampled = values.is_sampled
+  is_sampled = values.temperature > MIN_TEMPERATURE
   is_filtered = functools.reduce(
       jnp.logical_or, (is_on for *_, is_on in _filters(values))
   )

@@ -79,6 +79,9 @@ def read_loop(
   )
   (body,) = loop.called['body']
   inner = program.loops(body)
+  for part in program.of(body):
+    if part.opcode == 'conditional':
+      inner += program.loops(reader.branch(part))
   named = [loop for loop in inner if repeated in _scopes(loop)]
   trips = [reader.read(loop.called['body'][0]) for loop in named or inner]
   longest = max(trips, key=_length, default=None)
@@ -127,7 +130,7 @@ class _Reader:
     if instruction.opcode == 'while':
       return self._read_inner_loop(instruction)
     if instruction.opcode == 'conditional':
-      return self._read_branch(instruction)
+      return self.condition + self.read(self.branch(instruction))
     if instruction.opcode == 'call':
       return self.read(*instruction.called['to_apply'])
     return Reading(
@@ -136,7 +139,8 @@ class _Reader:
         host_transfers=int(_is_transfer(instruction)),
     )
 
-  def _read_branch(self, conditional: hlo.Instruction) -> Reading:
+  def branch(self, conditional: hlo.Instruction) -> str:
+    """Return the shortest branch, which chooses nothing in turn."""
     branches = [
         name
         for role, names in conditional.called.items()
@@ -147,7 +151,7 @@ class _Reader:
         part.opcode == 'conditional' for part in self._program.of(name)
     )
     last = [name for name in branches if not is_nested(name)] or branches
-    return self.condition + min(map(self.read, last), key=_length)
+    return min(last, key=lambda name: _length(self.read(name)))
 
   def _read_inner_loop(self, loop: hlo.Instruction) -> Reading:
     trips = self.num_trips(loop)  # must be known
