@@ -153,6 +153,17 @@ class TestBranches:
     on_gpu = _read(*body, others=branches, on_gpu=True)
     assert on_gpu == GPU + program_reading.Reading(ended + 2, 2, 1)
 
+  def test_loop_of_the_branch_that_counts(self):
+    """A head drafts in one: where rows are sampled, in a longer one."""
+    others = ''.join(
+        hlo_texts.counted(f'drafts.{name}', 6, _work(f'{name}.work', cycles))
+        + hlo_texts.computation(name, hlo_texts.looped(f'drafts.{name}'))
+        for name, cycles in (('sampled', 70), ('argmax', 40))
+    )
+    chosen = f'%chosen = f32[8]{BRANCHES}{{%sampled, %argmax}}'
+    trip, inner = _read_loop(chosen, others=others)
+    assert (trip.cycles, inner.cycles) == (6 * 40, 40)
+
 
 # A loop whose bound is carried.
 _TEXT = """HloModule jit_decode, is_scheduled=true, entry_computation_layout={()}
