@@ -132,7 +132,7 @@ class BlockHead(draft_model.ModelDrafter):
       logits = of_step(ahead.logits) + self.fit_width(added, 0)
       return logits[:, None], state
 
-    def draft(sampling: sampling_lib.Sampling) -> contracts.Draft:
+    def draw(sampling: sampling_lib.Sampling) -> contracts.Draft:
       return autoregression.draft(
           decode,
           jnp.zeros_like(ahead.read[:, 0]),
@@ -146,8 +146,8 @@ class BlockHead(draft_model.ModelDrafter):
     # One choice per block, not one per token: a GPU waits for the host at each.
     draft = jax.lax.cond(
         jnp.any(view.sampling.temperature > sampling_lib.MIN_TEMPERATURE),
-        lambda: draft(view.sampling),
-        lambda: draft(sampling_lib.GREEDY),
+        lambda: draw(view.sampling),
+        lambda: draw(sampling_lib.GREEDY),
     )
     return draft, after
 
