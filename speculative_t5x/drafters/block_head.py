@@ -144,6 +144,7 @@ class BlockHead(draft_model.ModelDrafter):
       )[0]
 
     # One choice per block, not one per token: a GPU waits for the host at each.
+    # A turn is small enough to be compiled twice; that of a draft model is not.
     draft = jax.lax.cond(
         jnp.any(view.sampling.temperature > sampling_lib.MIN_TEMPERATURE),
         lambda: draw(view.sampling),
