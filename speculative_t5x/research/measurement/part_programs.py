@@ -242,7 +242,8 @@ class PartPrograms:
     length = self.decoder.options.max_tokens
     width = min(gamma, length)
     draw = noise.of(examples.rule, drafter).draw
-    last_features = state.last_features
+    # Of as many positions as a step of this gamma shows.
+    shown = jax.tree.map(lambda x: x[:, : gamma + 1], state.last_features)
 
     def body(i, carry):
       state, cache, sequences = carry
@@ -251,7 +252,7 @@ class PartPrograms:
           drafter,
           examples,
           sequences,
-          batch.view(params, cache, last_features),
+          batch.view(params, cache, shown),
           table[i % length][:, : drafter.form.num_uniforms],
       )
       view = view._replace(  # as by `_setup`

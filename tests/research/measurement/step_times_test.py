@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.policies import schedule
@@ -241,3 +243,22 @@ def test_trees(options):
   assert np.any(sequences[:, :2] != part_programs._TOKEN)
   state = jax.block_until_ready(parts['t_call']())
   np.testing.assert_array_equal(state.outcome.num_computed, 2)
+
+
+def test_block_heads_with_features():
+  """A draft of one token is fed as many features as a step of one shows."""
+  width = CONFIG.emb_dim
+  head = tiny.config(
+      num_encoder_layers=0, num_decoder_layers=1, encoder_dim=width,
+      feature_dim=width, num_masks=3, recurrence_dim=3,
+  )  # fmt: skip
+  draft = model_drafting.of_model(models.make_model(head, tiny.params(head)))
+  decoder = tiny.decoder(CONFIG, gamma=3, length=LENGTH).with_drafter(draft, 3)
+  (batch,) = tiny.batches(tiny.encoder_tokens(2, 9), length=LENGTH)
+  parts = part_programs.PartPrograms(decoder).bind(decoder.place(batch), 2)
+  for name, num_tokens in ('t_draft2', 1), ('drafts', 3):
+    _, sequences = jax.block_until_ready(parts[name]())
+    is_drafted = sequences != part_programs._TOKEN
+    assert not np.any(is_drafted[:, num_tokens:])
+  state = jax.block_until_ready(parts['t_call']())
+  np.testing.assert_array_equal(state.outcome.num_drafted, 3)
