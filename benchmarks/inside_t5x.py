@@ -20,8 +20,8 @@ from speculative_t5x.research import t5x_sampler
 from speculative_t5x.tasks import examples
 
 # Batches per call of T5X's function, which starts all before it reads one. On
-# CPU JAX lets 32 be under way, and waits for the next place in sleeps that double:
-# a call of more takes up to twice as long, at random.
+# CPU JAX lets 32 be under way, and waits for the next place in sleeps that
+# double: a call of more takes up to twice as long, at random.
 _UNDER_WAY = 25
 
 

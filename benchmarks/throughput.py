@@ -25,12 +25,12 @@ compiled. The ways:
                                   batches that it forms itself
 
 A way may use all cores. Prints a line of JSON per batch size. Per way:
-seconds_of_turns, and their median as seconds; tokens_per_s; the ratio of its rate
-to that of plain_whole, with its 95 percent interval over repeats; idle_share, the
-share of row-steps in which a row had ended (null where it is not known); and the
-inputs with other tokens than plain_whole (near ties can differ). Systems that are
-not installed are listed. For their versions see `benchmarks.other_systems`, and
-requirements-t5x.txt for T5X.
+seconds_of_turns, and their median as seconds; tokens_per_s; the ratio of its
+rate to that of plain_whole, with its 95 percent interval over repeats;
+idle_share, the share of row-steps in which a row had ended (null where it is
+not known); and the inputs with other tokens than plain_whole (near ties can
+differ). Systems that are not installed are listed. For their versions see
+`benchmarks.other_systems`, and requirements-t5x.txt for T5X.
 """
 
 import argparse
